@@ -1,0 +1,25 @@
+/* Bump allocation for what lives exactly as long as one call or one batch. Zero-initialised is empty. */
+#ifndef LARDER_BASE_ARENA_H
+#define LARDER_BASE_ARENA_H
+
+#include <stddef.h>
+
+#include "base/slice.h"
+
+struct arena_block;
+
+struct arena {
+    struct arena_block *blocks; /* newest first */
+    char *next;
+    size_t left;
+};
+
+/* Aligned for any object. Never fails. */
+void *arena_alloc(struct arena *a, size_t n) __attribute__((returns_nonnull));
+struct slice arena_copy(struct arena *a, struct slice s);
+
+/* Forgets everything; keeps one ordinary block for the next round, frees the rest. */
+void arena_reset(struct arena *a);
+void arena_release(struct arena *a);
+
+#endif

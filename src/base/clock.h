@@ -1,0 +1,16 @@
+/* Time. Wall time can be faked by tests; the monotonic clock cannot. Thread-safe. */
+#ifndef LARDER_BASE_CLOCK_H
+#define LARDER_BASE_CLOCK_H
+
+#include <stdint.h>
+
+/* Microseconds since the epoch. */
+int64_t clock_wall_us(void);
+
+/* Microseconds of a clock that never jumps, for durations and timeouts. */
+int64_t clock_mono_us(void);
+
+/* Wall time stands at this moment until it is set again; 0 gives the real clock back. */
+void clock_fake_us(int64_t us);
+
+#endif

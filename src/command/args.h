@@ -1,0 +1,43 @@
+/* What handlers share: reading arguments with Redis' error texts, checking types. */
+#ifndef LARDER_COMMAND_ARGS_H
+#define LARDER_COMMAND_ARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "command/command.h"
+
+extern const char ERR_SYNTAX[];    /* "ERR syntax error" */
+extern const char ERR_WRONGTYPE[]; /* "WRONGTYPE Operation against a key holding the wrong kind of value" */
+extern const char ERR_NOT_INT[];   /* "ERR value is not an integer or out of range" */
+extern const char ERR_NOT_FLOAT[]; /* "ERR value is not a valid float" */
+extern const char ERR_NO_KEY[];    /* "ERR no such key" */
+extern const char ERR_OUT_OF_RANGE[]; /* "ERR index out of range" */
+
+/* Each returns true with the value, or replies the error (err_text NULL: the usual one) and returns false. */
+bool arg_i64(struct call *c, int i, int64_t *ret, const char *err_text);
+bool arg_range(struct call *c, int i, int64_t min, int64_t max, int64_t *ret, const char *err_text);
+bool arg_double(struct call *c, int i, double *ret, const char *err_text);
+
+/* The live row under argv[i] in the session's database. *ret is NULL when absent, or when it has another type
+   than `type`: then the WRONGTYPE error has been replied and *ret_wrong is true. */
+enum status arg_row(struct call *c, int i, enum row_type type, const struct row **ret,
+                    bool *ret_wrong) MUST_CHECK;
+
+/* Any live row under argv[i]. */
+enum status arg_any(struct call *c, int i, const struct row **ret) MUST_CHECK;
+
+/* The session's database. */
+uint32_t call_db(const struct call *c);
+
+/* "ERR wrong number of arguments for 'x' command" */
+void reply_wrong_arity(struct call *c);
+
+/* "ERR unknown subcommand or wrong number of arguments for '...'. Try X HELP." as Redis 7.0 words it. */
+void reply_unknown_sub(struct call *c);
+
+/* HELP texts: the container's header and footer lines around `lines` (ended by NULL), as Redis prints them.
+ */
+void reply_help(struct call *c, const char *const *lines);
+
+#endif

@@ -1,0 +1,173 @@
+/* Commands as data: each family's file ends with its table; table.c lists the families. COMMAND, COMMAND
+   DOCS, docs/commands.md, key extraction and dispatch all read these tables. */
+#ifndef LARDER_COMMAND_COMMAND_H
+#define LARDER_COMMAND_COMMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/slice.h"
+#include "base/status.h"
+#include "engine/view.h"
+#include "proto/reply.h"
+
+struct server;
+struct session;
+struct command;
+
+/* One command on its way. */
+struct call {
+    struct server *server;
+    struct session *session;
+    const struct command *cmd;
+    const struct slice *argv; /* argv[0] is the command's name; borrowed until the batch has been committed */
+    int argc;
+    struct reply *reply;
+    struct view *view;
+    struct arena
+        *arena;        /* for this call only; what a view write keeps until the commit goes to view_arena() */
+    struct error *err; /* filled by whoever returns a status other than ST_OK */
+};
+
+/* A client's mistake is a reply and ST_OK; a status is the database's failure (what the handler said is then
+   taken back, what it wrote undone, and an error made from the status is sent instead). A handler checks
+   everything before it writes. */
+typedef enum status command_fn(struct call *c);
+
+/* As COMMAND prints them, in its order. */
+enum command_flag {
+    CMD_WRITE = 1 << 0,
+    CMD_READONLY = 1 << 1,
+    CMD_DENYOOM = 1 << 2,
+    CMD_ADMIN = 1 << 3,
+    CMD_PUBSUB = 1 << 4,
+    CMD_NOSCRIPT = 1 << 5,
+    CMD_BLOCKING = 1 << 6,
+    CMD_LOADING = 1 << 7,
+    CMD_STALE = 1 << 8,
+    CMD_SKIP_MONITOR = 1 << 9,
+    CMD_SKIP_SLOWLOG = 1 << 10,
+    CMD_ASKING = 1 << 11,
+    CMD_FAST = 1 << 12,
+    CMD_NO_AUTH = 1 << 13,
+    CMD_MAY_REPLICATE = 1 << 14,
+    CMD_NO_MULTI = 1 << 15,
+    CMD_MOVABLEKEYS = 1 << 16,
+    CMD_ALLOW_BUSY = 1 << 17,
+    CMD_NO_MANDATORY_KEYS = 1 << 18,
+    CMD_NO_ASYNC_LOADING = 1 << 19
+};
+
+/* ACL categories, as COMMAND INFO lists them ("@read" ...). */
+enum command_category {
+    CAT_KEYSPACE = 1 << 0,
+    CAT_READ = 1 << 1,
+    CAT_WRITE = 1 << 2,
+    CAT_SET = 1 << 3,
+    CAT_SORTEDSET = 1 << 4,
+    CAT_LIST = 1 << 5,
+    CAT_HASH = 1 << 6,
+    CAT_STRING = 1 << 7,
+    CAT_BITMAP = 1 << 8,
+    CAT_HYPERLOGLOG = 1 << 9,
+    CAT_GEO = 1 << 10,
+    CAT_STREAM = 1 << 11,
+    CAT_PUBSUB = 1 << 12,
+    CAT_ADMIN = 1 << 13,
+    CAT_FAST = 1 << 14,
+    CAT_SLOW = 1 << 15,
+    CAT_BLOCKING = 1 << 16,
+    CAT_DANGEROUS = 1 << 17,
+    CAT_CONNECTION = 1 << 18,
+    CAT_TRANSACTION = 1 << 19,
+    CAT_SCRIPTING = 1 << 20
+};
+
+enum key_flag {
+    KEY_RO = 1 << 0,
+    KEY_RW = 1 << 1,
+    KEY_OW = 1 << 2,
+    KEY_RM = 1 << 3,
+    KEY_ACCESS = 1 << 4,
+    KEY_UPDATE = 1 << 5,
+    KEY_INSERT = 1 << 6,
+    KEY_DELETE = 1 << 7,
+    KEY_NOT_KEY = 1 << 8,
+    KEY_INCOMPLETE = 1 << 9,
+    KEY_VARIABLE = 1 << 10
+};
+
+/* Where keys stand among the arguments, as Redis 7 describes it. Zeroed: no keys. */
+struct key_spec {
+    uint32_t flags;
+    const char
+        *keyword; /* NULL: the search begins at index; else behind this word, looked for from index on */
+    int index;
+    bool
+        keynum; /* the count of keys stands at `first` from there (its offset), keys from `keynum_first` on */
+    int last, step,
+        limit; /* range: last key relative to the first (-1: the last argument); step; limit as in Redis */
+    int first, keynum_first;
+    const char *notes;
+};
+
+struct command {
+    const char *name; /* lower case; a subcommand's is only its own word */
+    command_fn *fn;   /* NULL for a container without a plain form */
+    int arity;        /* counts the name (and the container's); negative: at least */
+    uint32_t flags;
+    uint32_t categories;
+    struct key_spec keys[3];
+    const char *summary;
+    const char *since;
+    const char *group;      /* as COMMAND DOCS names it: "string", "generic", ... */
+    const char *complexity; /* ours, not Redis' */
+    const char *tips[4];
+    const struct command *subs; /* ends with a NULL name */
+    /* For commands whose keys cannot be described (COMMAND GETKEYS): fills up to cap argument indexes,
+       returns how many, -1 when the arguments make no sense. NULL: by the specs. */
+    int (*get_keys)(const struct slice *argv, int argc, int *ret_index, int cap);
+};
+
+/* Each family's table, ended by a NULL name. A new family adds a line here and one in table.c. */
+extern const struct command bit_commands[];
+extern const struct command connection_commands[];
+extern const struct command expire_commands[];
+extern const struct command key_commands[];
+extern const struct command scan_commands[];
+extern const struct command server_commands[];
+extern const struct command string_commands[];
+
+/* By name, case ignored. For a container, the subcommand when argv names one; *ret_parent is then the
+ * container. */
+const struct command *command_find(struct slice name);
+const struct command *command_find_sub(const struct command *parent, struct slice name);
+
+/* Every command in the order of COMMAND; i from 0, NULL at the end. */
+const struct command *command_at(int i);
+
+/* A dense number for statistics: 0 .. command_count()-1, subcommands included. */
+int command_index(const struct command *c);
+int command_count(void);
+const struct command *command_by_index(int i, const struct command **ret_parent);
+
+/* "get" or "client|list", as Redis names it in statistics and errors. */
+void command_full_name(const struct command *c, char out[64]);
+
+/* Which arguments are keys, by the specs (or get_keys). flags (may be NULL) gets each key's flags. -1:
+ * invalid arguments. */
+int command_keys(const struct command *c, const struct slice *argv, int argc, int *ret_index,
+                 uint32_t *ret_flags, int cap);
+
+/* Runs one command to its reply: lookup, arity, authentication, flags, handler, statistics. `known` was found
+   by command_find while the batch was gathered, or is NULL when there is no such command. Returns true when
+   the reply may only leave after the commit (it wrote, or saw what this batch wrote). */
+bool command_run(struct server *server, struct session *session, const struct command *known,
+                 const struct slice *argv, int argc, struct reply *reply, const struct error *write_err);
+
+/* The reply for a failed database operation: "MISCONF ...", "READONLY ...", "TRYAGAIN ...", ... One mapping
+ * for all. */
+void reply_status(struct reply *r, enum status st, const struct error *err);
+
+#endif

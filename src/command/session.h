@@ -1,0 +1,63 @@
+/* A client as commands see it. Sockets and buffers are the server's (server/client.c), reached through ops.
+ */
+#ifndef LARDER_COMMAND_SESSION_H
+#define LARDER_COMMAND_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+
+struct command;
+struct session;
+
+struct session_usage {
+    size_t query_buffer, query_buffer_free; /* CLIENT LIST qbuf, qbuf-free */
+    size_t argv_mem;
+    size_t output_buffer; /* bytes waiting to be sent */
+    size_t total;
+    char events[4]; /* "r", "rw" */
+};
+
+struct session_ops {
+    /* Closes the connection: at once, or (when it is the one that asks) behind its reply. */
+    void (*close)(struct session *s, bool after_reply);
+    /* Sends bytes outside of a reply (MONITOR lines; RESP already). */
+    void (*push)(struct session *s, struct slice bytes);
+    void (*usage)(const struct session *s, struct session_usage *ret);
+};
+
+enum session_reply { SESSION_REPLY_ON, SESSION_REPLY_OFF, SESSION_REPLY_SKIP_NEXT, SESSION_REPLY_SKIP };
+
+struct session {
+    const struct session_ops *ops;
+    struct session *prev, *next; /* in the server's list, oldest first */
+    uint64_t id;
+    uint32_t db;
+    int resp; /* 2 or 3 */
+    bool authenticated;
+    bool monitor;
+    bool no_evict;
+    bool unix_socket;
+    enum session_reply reply_mode; /* CLIENT REPLY */
+    char *name;                    /* "" when none */
+    char *lib_name;                /* CLIENT SETINFO */
+    char *lib_ver;
+    char addr[112]; /* "127.0.0.1:5000", "/path:0" */
+    char laddr[112];
+    int fd;
+    int64_t created_us;         /* monotonic */
+    int64_t active_us;          /* last command or byte, monotonic */
+    const struct command *last; /* the last command run, for CLIENT LIST */
+    uint64_t commands;
+};
+
+/* Fills a zeroed session with what a new connection starts as. */
+void session_init(struct session *s, const struct session_ops *ops, bool authenticated);
+void session_release(struct session *s);
+
+/* Back to a new connection's state (RESET), authentication included when a password is required. */
+void session_reset(struct session *s, bool authenticated);
+
+#endif

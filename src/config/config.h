@@ -1,0 +1,103 @@
+/* Every option, in one table (config.c): its name is the same as a flag (--cache-memory 64mb), in the
+   environment (LARDER_CACHE_MEMORY) and in the config file (cache-memory 64mb). Flags win over the
+   environment, which wins over the file. CONFIG GET/SET/REWRITE, --help, larder.conf, the man page's option
+   list and docs/configuration.md come from the same table. */
+#ifndef LARDER_CONFIG_CONFIG_H
+#define LARDER_CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/slice.h"
+#include "base/status.h"
+
+struct config {
+    /* where it listens */
+    char *bind;   /* addresses separated by spaces; "*" all; a leading "-" may fail silently, as in Redis */
+    int64_t port; /* 0: no TCP */
+    char *unixsocket;
+    int64_t unixsocketperm;
+    int64_t http_port;
+    int64_t tcp_backlog;
+    bool protected_mode;
+    char *requirepass;
+    /* the database */
+    char *store;
+    int64_t durability; /* enum durability */
+    uint64_t cache_memory;
+    uint64_t page_cache;
+    uint64_t busy_timeout_ms;
+    int64_t workers;
+    int64_t databases;
+    /* clients */
+    int64_t maxclients;
+    uint64_t timeout_ms; /* 0: idle clients stay */
+    uint64_t tcp_keepalive_ms;
+    uint64_t proto_max_bulk_len;
+    uint64_t client_query_buffer_limit;
+    uint64_t output_hard, output_soft, output_soft_ms; /* client-output-buffer-limit normal */
+    /* expiry */
+    bool sweep;
+    uint64_t sweep_interval_ms;
+    int64_t sweep_batch;
+    uint64_t sweep_pause_ms;
+    /* insight */
+    int64_t loglevel; /* enum log_level */
+    char *logfile;
+    int64_t slowlog_log_slower_than;
+    int64_t slowlog_max_len;
+    uint64_t latency_monitor_threshold_ms;
+    int64_t enable_debug_command; /* 0 no, 1 yes, 2 local */
+    /* where the config file was, for CONFIG REWRITE; NULL when none */
+    char *file;
+};
+
+enum option_kind { OPT_STRING, OPT_INT, OPT_BOOL, OPT_SIZE, OPT_DURATION, OPT_ENUM, OPT_CUSTOM };
+
+struct option {
+    const char *name;
+    enum option_kind kind;
+    size_t offset;       /* in struct config */
+    const char *initial; /* as it would be written */
+    int64_t min, max;    /* INT (inclusive); DURATION: unit of a bare number in milliseconds is in `unit` */
+    uint64_t unit;
+    const char *const *words; /* ENUM: accepted words, the value is the index; ends with NULL */
+    bool live;                /* CONFIG SET may change it while running */
+    bool secret;              /* not shown in logs */
+    const char *accepts;      /* "a port, 0 to 65535; 0 turns it off": used in error messages and docs */
+    const char *summary;      /* one line */
+    const char *comment;      /* more, for the config file and the docs; may be NULL */
+    const char *group;        /* heading: "Network", "Database", ... */
+};
+
+const struct option *config_option(int i); /* NULL at the end */
+const struct option *config_find(struct slice name);
+
+/* Defaults. Release frees. */
+void config_init(struct config *c);
+void config_release(struct config *c);
+
+/* Sets one option from text; the message names the option and the accepted form. origin: "--port",
+   "LARDER_PORT", "larder.conf:12" or NULL. */
+enum status config_set(struct config *c, const struct option *o, struct slice value, const char *origin,
+                       struct error *err) MUST_CHECK;
+
+/* The value as text, in a form that config_set takes; human: sizes as "64mb", else bytes as CONFIG GET
+ * prints. */
+void config_get(const struct config *c, const struct option *o, bool human, struct buf *out);
+
+enum status config_load_file(struct config *c, const char *path, struct error *err) MUST_CHECK;
+enum status config_load_env(struct config *c, struct error *err) MUST_CHECK;
+
+/* Rewrites the file the configuration came from, keeping its comments and order: changed options in place,
+   new ones at the end. Written beside it, fsynced and renamed. */
+enum status config_rewrite(const struct config *c, struct error *err) MUST_CHECK;
+
+/* A commented larder.conf / the option part of --help / a Markdown table, from the table. */
+void config_print_file(struct buf *out);
+void config_print_help(struct buf *out);
+void config_print_markdown(struct buf *out);
+
+#endif

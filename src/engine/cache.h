@@ -1,0 +1,56 @@
+/* The rows in memory, found by (db, key): clean ones that may be evicted, dirty ones that may not.
+
+   A hash table that grows one bucket at a time (linear hashing), so that no insert ever pays for all. When
+   the clean rows take more than the budget, a hand goes round the buckets: a row that was hit since the last
+   visit cools down by one, a cold one is dropped. New rows start cold, so a scan cannot push out what is in
+   use. */
+#ifndef LARDER_ENGINE_CACHE_H
+#define LARDER_ENGINE_CACHE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rand.h"
+#include "engine/row.h"
+
+struct cache;
+
+struct cache_stats {
+    uint64_t hits, misses, evicted, dropped;
+    size_t rows;
+    size_t bytes; /* rows and table, as the allocator counts them */
+};
+
+struct cache *cache_new(size_t budget);
+void cache_free(struct cache *c);
+void cache_set_budget(struct cache *c, size_t budget);
+size_t cache_budget(const struct cache *c);
+
+uint32_t cache_hash(uint32_t db, struct slice key);
+
+/* The row under a key or NULL. Counts a hit or a miss. */
+struct row *cache_find(struct cache *c, uint32_t db, struct slice key, uint32_t hash);
+
+/* Adds a row; there is none under its key yet. The cache owns it from here on. */
+void cache_add(struct cache *c, struct row *r);
+
+/* Puts fresh in the place of old, which the caller owns from here on. */
+void cache_replace(struct cache *c, struct row *old, struct row *fresh);
+
+/* Takes a row out; the caller owns it. */
+void cache_remove(struct cache *c, struct row *r);
+
+/* Drops cold clean rows until the budget is kept; at most a bounded number of steps at a time. Called between
+   commands, never while a handler holds a row. */
+void cache_evict(struct cache *c);
+
+/* Drops every clean row. */
+void cache_drop(struct cache *c);
+
+/* A row from a random bucket of the given database, or NULL after a bounded number of tries. */
+struct row *cache_sample(struct cache *c, uint32_t db, int64_t now, struct rand *rnd);
+
+const struct cache_stats *cache_get_stats(const struct cache *c);
+void cache_reset_stats(struct cache *c);
+
+#endif

@@ -1,0 +1,141 @@
+/* What handlers read and write: rows, as this batch sees them. Nothing here is SQL, nothing is a socket.
+
+   A read looks in memory (rows this batch changed, then cached rows), then in the tables. A write changes
+   rows in memory only; engine.c brings what a batch changed into the tables in one transaction and only then
+   lets the replies leave. Writes are undone command by command (a handler that fails midway leaves no trace)
+   and batch by batch (so does a commit that fails).
+
+   Expiry is checked here, on every read and write, against the batch's one clock value: an expired, a deleted
+   and an absent key are the same to a handler, and writing to any of them creates the key anew. The items of
+   what was replaced go to the trash in the same transaction.
+
+   Rows are borrowed: valid until the next write to the same key, at most until the handler returns.
+
+   Failures (enum status) are the database's. A handler passes them on: `if ((st = ...) != ST_OK) return st;`.
+   Client mistakes (a wrong type, a bad number) are no failures but replies, see command/command.h. */
+#ifndef LARDER_ENGINE_VIEW_H
+#define LARDER_ENGINE_VIEW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/rand.h"
+#include "base/slice.h"
+#include "base/status.h"
+#include "engine/row.h"
+#include "store/store.h"
+
+struct view;
+
+/* ---- time and databases ---- */
+
+/* The batch's clock, milliseconds since the epoch: the only "now" a handler may use for expiry. */
+int64_t view_now(const struct view *v);
+
+/* How many databases there are. Every `db` below is a logical one, less than this. */
+uint32_t view_databases(const struct view *v);
+
+/* Randomness for handlers; seeded by tests. */
+struct rand *view_rand(struct view *v);
+
+/* ---- keys ---- */
+
+/* The live row under a key, or NULL. */
+enum status view_get(struct view *v, uint32_t db, struct slice key, const struct row **ret) MUST_CHECK;
+
+/* What a key becomes. version and seq are the view's business. */
+struct row_draft {
+    enum row_type type;
+    struct slice value; /* copied; only for a string of at most STORE_INLINE_BYTES, see view_set_string */
+    int64_t id, size, first; /* as in struct key_row; a string without chunks has 0, 0, 0 */
+    int64_t expire_at;
+};
+
+/* Creates or replaces a key. The items of a live or expired predecessor with another id go to the trash. */
+enum status view_put(struct view *v, uint32_t db, struct slice key, const struct row_draft *d) MUST_CHECK;
+
+/* Deletes a key, whatever its size in constant time. *ret_existed (may be NULL): it was live. */
+enum status view_del(struct view *v, uint32_t db, struct slice key, bool *ret_existed) MUST_CHECK;
+
+/* Gives a live key another expiry (EXPIRE_NEVER to persist) and a new version. The caller has checked that it
+   is live and that the moment is in the future; a moment that has come means view_del. */
+enum status view_expire(struct view *v, uint32_t db, struct slice key, int64_t expire_at) MUST_CHECK;
+
+/* Moves a live key's row to another name and/or database, replacing what is there, in constant time: its
+   items stay where they are. The expiry goes along. */
+enum status view_move(struct view *v, uint32_t from_db, struct slice from, uint32_t to_db,
+                      struct slice to) MUST_CHECK;
+
+/* A fresh id for a collection. */
+enum status view_new_id(struct view *v, int64_t *ret) MUST_CHECK;
+
+/* The version of a live key, 0 when there is none: it changes whenever the key does. */
+enum status view_version(struct view *v, uint32_t db, struct slice key, int64_t *ret) MUST_CHECK;
+
+/* ---- strings ---- */
+
+/* The whole value of a string row: borrowed from the row, or read into arena when it is in chunks. */
+enum status view_string(struct view *v, const struct row *r, struct arena *arena,
+                        struct slice *ret) MUST_CHECK;
+
+/* Bytes [off, off + len) of a string row, which has that many. Reads only the chunks it needs. */
+enum status view_string_range(struct view *v, const struct row *r, int64_t off, int64_t len,
+                              struct arena *arena, struct slice *ret) MUST_CHECK;
+
+/* Sets a key to a string of any length, inline or in chunks. value must stay until the batch has been
+   committed (argv does; so does arena memory from view_arena). */
+enum status view_set_string(struct view *v, uint32_t db, struct slice key, struct slice value,
+                            int64_t expire_at) MUST_CHECK;
+
+/* Overwrites bytes of a string from off on, which grows as needed, a gap filled with zeros; an absent key
+   counts as empty. Keeps the expiry. Costs what it writes, not what the string holds. The same rule for
+   data's lifetime. */
+enum status view_write_range(struct view *v, uint32_t db, struct slice key, int64_t off,
+                             struct slice data) MUST_CHECK;
+
+/* Memory that lives until this batch has been committed. */
+struct arena *view_arena(struct view *v);
+
+/* ---- many keys ---- */
+
+/* One page of SCAN: calls fn for live keys among the next at least `count` rows below *cursor (0 starts),
+   newest rows first, and sets *cursor for the next page, 0 at the end. A key that is there from the first
+   page to the last is returned, whatever is written meanwhile: rows keep their seq, and new rows come above
+   every cursor. */
+typedef enum status view_key_fn(void *arg, struct slice key, const struct key_row *row);
+enum status view_scan(struct view *v, uint32_t db, int64_t *cursor, uint32_t count, view_key_fn *fn,
+                      void *arg) MUST_CHECK;
+
+/* Every live key that starts with prefix, in byte order. */
+enum status view_each_key(struct view *v, uint32_t db, struct slice prefix, view_key_fn *fn,
+                          void *arg) MUST_CHECK;
+
+/* Any live key, copied to arena; ret->p is NULL when the database has none. */
+enum status view_random_key(struct view *v, uint32_t db, struct arena *arena, struct slice *ret) MUST_CHECK;
+
+/* Live keys of a database, and how many of them have an expiry. Constant time but for the expired rows that
+   wait to be swept. */
+enum status view_db_size(struct view *v, uint32_t db, int64_t *ret_keys, int64_t *ret_expires) MUST_CHECK;
+
+/* Empties a database in constant time: it gets a fresh number, the old one goes to the trash. */
+enum status view_flush_db(struct view *v, uint32_t db) MUST_CHECK;
+
+/* Exchanges two databases in constant time. */
+enum status view_swap_db(struct view *v, uint32_t a, uint32_t b) MUST_CHECK;
+
+/* ---- items of collections and chunks ---- */
+
+/* One item or none: value and name are borrowed until the handler returns. */
+enum status view_item(struct view *v, const struct item_ref *ref, bool *ret_found,
+                      struct item_row *ret) MUST_CHECK;
+
+/* value and name must stay until the batch has been committed. */
+enum status view_put_item(struct view *v, const struct item_row *row) MUST_CHECK;
+enum status view_del_item(struct view *v, const struct item_ref *ref) MUST_CHECK;
+
+/* Items in order, this batch's own changes included. fn must not write. */
+enum status view_scan_items(struct view *v, const struct item_scan *q, store_item_fn *fn,
+                            void *arg) MUST_CHECK;
+
+#endif

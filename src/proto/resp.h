@@ -1,0 +1,56 @@
+/* Reads commands from RESP bytes (arrays of bulk strings) and inline lines, incrementally.
+
+   The caller keeps the bytes of an unfinished command in one contiguous buffer and calls again when there are
+   more; the parser remembers how far it got, so nothing is read twice. It never reads outside the slice
+   given, and how the input was cut into pieces never changes the result. */
+#ifndef LARDER_PROTO_RESP_H
+#define LARDER_PROTO_RESP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/slice.h"
+
+struct resp_limits {
+    uint64_t max_bulk;    /* proto-max-bulk-len */
+    int64_t max_args;     /* 1024 * 1024 as in Redis (INT_MAX there; see docs/compatibility.md) */
+    uint64_t max_inline;  /* 64 KiB */
+    bool unauthenticated; /* small limits until the client has authenticated, as in Redis */
+};
+
+struct resp_parser; /* defined below: embedded in a client */
+
+enum resp_result {
+    RESP_MORE, /* not whole yet; p->want says how many bytes the buffer should be able to hold in all (a hint)
+                */
+    RESP_COMMAND, /* *ret_argc arguments in *ret_argv; *ret_used bytes belong to it. argc 0: an empty line, to
+                     be skipped */
+    RESP_ERROR /* p->error holds the text for the client ("ERR Protocol error: ..."); close after sending it
+                */
+};
+
+struct resp_span {
+    size_t off;
+    size_t len;
+};
+
+struct resp_parser {
+    size_t pos;      /* bytes of the current command already understood */
+    int64_t missing; /* arguments still to come; -1: between commands */
+    int64_t bulk;    /* length of the argument being read; -1: its header is next */
+    struct resp_span *spans;
+    size_t nspans, cap;
+    size_t want;
+    char error[128];
+};
+
+void resp_init(struct resp_parser *p);
+void resp_release(struct resp_parser *p);
+
+/* data starts at the first byte of the current command. argv is allocated in arena and borrows data. */
+enum resp_result resp_parse(struct resp_parser *p, struct slice data, const struct resp_limits *limits,
+                            struct arena *arena, struct slice **ret_argv, int *ret_argc, size_t *ret_used);
+
+#endif

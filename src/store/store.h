@@ -1,0 +1,330 @@
+/* The one interface that the engine sees of a database: rows in, rows out, in transactions.
+
+   A store belongs to one thread. Between store_begin and store_commit or store_rollback, reads see what
+   store_apply wrote. Rows handed to a callback borrow the database's memory: whoever keeps one, copies it.
+   Rows come as they stand in the tables, expired and deleted ones included, unless a function says otherwise;
+   what they mean is the engine's business.
+
+   Implementations: sqlstore.c over a driver of sql/; fault.c decorates any of them for tests. The tables
+   are described in store/schema.h. tests/contract runs over every implementation. */
+#ifndef LARDER_STORE_STORE_H
+#define LARDER_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "base/status.h"
+
+/* Values of larder_key.type and larder_trash.type: they are in the tables, so they never change. */
+enum row_type {
+    ROW_NONE = 0, /* a deleted key */
+    ROW_STRING = 1,
+    ROW_HASH = 2,
+    ROW_LIST = 3,
+    ROW_SET = 4,
+    ROW_ZSET = 5,
+    ROW_DB = 100 /* only in larder_trash: id is the number of a flushed database */
+};
+
+/* The tables that hold the items of one key, each by the id in the key's row. */
+enum item_table {
+    ITEM_CHUNK, /* a long string, in pieces of STORE_CHUNK_BYTES: (id, pos) */
+    ITEM_HASH,  /* (id, name): value, expire_at, ord */
+    ITEM_LIST,  /* (id, pos): value */
+    ITEM_SET,   /* (id, name): ord */
+    ITEM_ZSET   /* (id, name): score, ord */
+};
+#define ITEM_TABLES 5
+
+/* A string longer than this does not live in its key row but in larder_chunk, so that no command's cost
+   depends on the size of the value it deletes, expires, renames or changes a part of. */
+#define STORE_INLINE_BYTES 65536
+#define STORE_CHUNK_BYTES  65536
+
+/* expire_at: 0 never, -1 deleted, else milliseconds since the epoch. */
+#define EXPIRE_NEVER   0
+#define EXPIRE_DELETED (-1)
+
+struct key_ref {
+    uint32_t db; /* the database's number in the tables, not the one a client selects */
+    struct slice key;
+};
+
+struct key_row {
+    int64_t
+        seq; /* the row's own number: ascending in order of creation, never changed; 0 = not in the table */
+    uint32_t db;
+    struct slice key;
+    enum row_type type;
+    int64_t id;    /* of its items; 0 = none (a short string, a deleted key) */
+    int64_t size;  /* items; bytes of a string in chunks */
+    int64_t first; /* a list's first position */
+    struct slice value;
+    int64_t version;
+    int64_t expire_at;
+};
+
+struct item_ref {
+    enum item_table table;
+    int64_t id;
+    struct slice name; /* HASH, SET, ZSET */
+    int64_t pos;       /* CHUNK, LIST */
+};
+
+struct item_row {
+    struct item_ref ref;
+    struct slice value; /* CHUNK, HASH, LIST */
+    double score;       /* ZSET */
+    int64_t expire_at;  /* HASH */
+    int64_t ord;        /* HASH, SET, ZSET: numbers the items of one id from 0 without gaps */
+};
+
+/* One logical database: which number its rows carry, how many rows it has (expired ones that are not swept
+   yet included, deleted ones not), and how many of those have an expiry. */
+struct db_row {
+    uint32_t db;     /* as SELECT names it */
+    uint32_t number; /* as larder_key.db has it */
+    int64_t keys;
+    int64_t expires;
+};
+
+/* Items (or a whole flushed database) that nothing refers to any more; the sweeper removes them. */
+struct trash_row {
+    int64_t id;
+    enum row_type type;
+};
+
+/* What a batch did to rows: the last state of each. Everything is borrowed until store_apply returns.
+   store_apply brings it into the tables: a key row with seq 0 is inserted and gets its seq, any other is
+   updated by its seq. */
+struct changes {
+    struct key_row *keys; /* at most one for each (db, key) */
+    size_t nkeys;
+    const struct item_row *items; /* inserted or replaced */
+    size_t nitems;
+    const struct item_ref *gone; /* removed; a ref is in items or in gone, not in both */
+    size_t ngone;
+    const struct trash_row *trash;
+    size_t ntrash;
+    const struct db_row *dbs; /* replaced */
+    size_t ndbs;
+};
+
+/* Called for each row; anything but ST_OK stops the read, which then returns that status. */
+typedef enum status store_key_fn(void *arg, const struct key_row *row);
+typedef enum status store_item_fn(void *arg, const struct item_row *row);
+
+enum key_order {
+    KEYS_BY_SEQ_DESC, /* newest first: the order of SCAN (see docs/schema.md) */
+    KEYS_BY_KEY       /* byte order of the key */
+};
+
+struct key_scan {
+    uint32_t db;
+    enum key_order order;
+    int64_t seq_below;   /* BY_SEQ_DESC: only rows with seq < this */
+    struct slice prefix; /* BY_KEY: only keys that start so */
+    struct slice after;  /* BY_KEY: only keys > this, when has_after */
+    bool has_after;
+    bool with_value; /* else row.value is empty: cheaper */
+    uint32_t limit;  /* rows handed out at most */
+};
+
+enum item_order { ITEMS_BY_NAME, ITEMS_BY_POS, ITEMS_BY_ORD, ITEMS_BY_SCORE };
+
+/* A range of one id's items, in the order that its table has. Bounds are inclusive and optional. */
+struct item_scan {
+    enum item_table table;
+    int64_t id;
+    enum item_order order;
+    bool reverse;
+    bool has_min, has_max;
+    int64_t min, max;                /* BY_POS, BY_ORD */
+    struct slice min_name, max_name; /* BY_NAME; BY_SCORE: ties are broken by name */
+    double min_score, max_score;     /* BY_SCORE */
+    uint32_t limit;
+};
+
+struct sweep_budget {
+    int64_t now;        /* milliseconds: rows with an expiry at or before it are dead */
+    uint32_t max_rows;  /* removed at most in this call */
+    struct db_row *dbs; /* the logical databases as they stand; what is swept is taken off their counts */
+    size_t ndbs;
+};
+
+struct sweep_result {
+    uint64_t expired; /* key rows whose time had come */
+    uint64_t deleted; /* key rows that a command had deleted or a flush had left behind */
+    uint64_t items;   /* rows of the item tables */
+    bool more;        /* there is more to do right now */
+};
+
+struct store_info {
+    uint64_t bytes;      /* of the database on disk */
+    uint64_t free_bytes; /* of them reusable */
+    uint64_t wal_bytes;
+    char engine[64]; /* "sqlite 3.40.1" */
+};
+
+enum durability { DURABILITY_ALWAYS, DURABILITY_EVERYSEC, DURABILITY_OFF };
+
+struct store;
+
+struct store_ops {
+    void (*close)(struct store *s);
+    enum status (*begin)(struct store *s, bool write, bool *ret_changed, struct error *err);
+    enum status (*get_keys)(struct store *s, const struct key_ref *refs, size_t n, store_key_fn *fn,
+                            void *arg, struct error *err);
+    enum status (*get_items)(struct store *s, const struct item_ref *refs, size_t n, store_item_fn *fn,
+                             void *arg, struct error *err);
+    enum status (*scan_keys)(struct store *s, const struct key_scan *q, store_key_fn *fn, void *arg,
+                             struct error *err);
+    enum status (*scan_items)(struct store *s, const struct item_scan *q, store_item_fn *fn, void *arg,
+                              struct error *err);
+    enum status (*count_expired)(struct store *s, uint32_t db, int64_t now, int64_t *ret, struct error *err);
+    enum status (*count_keys)(struct store *s, uint32_t db, int64_t *ret_keys, int64_t *ret_expires,
+                              struct error *err);
+    enum status (*load_dbs)(struct store *s, struct db_row *dbs, size_t n, uint32_t *ret_next_number,
+                            struct error *err);
+    enum status (*reserve_ids)(struct store *s, int64_t n, int64_t *ret_first, struct error *err);
+    enum status (*apply)(struct store *s, struct changes *c, struct error *err);
+    enum status (*commit)(struct store *s, struct error *err);
+    void (*rollback)(struct store *s);
+    enum status (*sweep)(struct store *s, const struct sweep_budget *b, struct sweep_result *ret,
+                         struct error *err);
+    enum status (*info)(struct store *s, struct store_info *ret, struct error *err);
+    enum status (*set_durability)(struct store *s, enum durability d, struct error *err);
+    enum status (*sync)(struct store *s, struct error *err);
+};
+
+struct store {
+    const struct store_ops *ops;
+};
+
+struct store_options {
+    const char *url; /* sqlite:PATH, or a bare path */
+    enum durability durability;
+    uint32_t databases;
+    uint64_t page_cache; /* bytes the database's own cache may take */
+    uint32_t busy_ms;    /* how long to wait for another process's lock */
+    bool read_only;      /* for inspection: no lock, no migration */
+};
+
+/* Opens (creating and migrating) the database and takes it for this process alone:
+   ST_LOCKED when another process has it, ST_NEWER when a newer version wrote it. */
+enum status store_open(const struct store_options *o, struct store **ret, struct error *err) MUST_CHECK;
+
+/* Waits until everything committed is durable, then closes. s may be NULL. */
+static inline void store_close(struct store *s)
+{
+    if (s)
+        s->ops->close(s);
+}
+
+/* Starts a transaction. write: take the write lock now, so that nothing read from here on can change under
+ *us. ret_changed: someone else has written since our last transaction; whatever was remembered is void. */
+static inline MUST_CHECK enum status store_begin(struct store *s, bool write, bool *ret_changed,
+                                                 struct error *err)
+{
+    return s->ops->begin(s, write, ret_changed, err);
+}
+
+/* Calls fn for each of the keys that has a row, in the order asked. One round trip. */
+static inline MUST_CHECK enum status store_get_keys(struct store *s, const struct key_ref *refs, size_t n,
+                                                    store_key_fn *fn, void *arg, struct error *err)
+{
+    return s->ops->get_keys(s, refs, n, fn, arg, err);
+}
+
+static inline MUST_CHECK enum status store_get_items(struct store *s, const struct item_ref *refs, size_t n,
+                                                     store_item_fn *fn, void *arg, struct error *err)
+{
+    return s->ops->get_items(s, refs, n, fn, arg, err);
+}
+
+static inline MUST_CHECK enum status store_scan_keys(struct store *s, const struct key_scan *q,
+                                                     store_key_fn *fn, void *arg, struct error *err)
+{
+    return s->ops->scan_keys(s, q, fn, arg, err);
+}
+
+static inline MUST_CHECK enum status store_scan_items(struct store *s, const struct item_scan *q,
+                                                      store_item_fn *fn, void *arg, struct error *err)
+{
+    return s->ops->scan_items(s, q, fn, arg, err);
+}
+
+/* How many rows of a database number have an expiry at or before now, by the index. */
+static inline MUST_CHECK enum status store_count_expired(struct store *s, uint32_t db, int64_t now,
+                                                         int64_t *ret, struct error *err)
+{
+    return s->ops->count_expired(s, db, now, ret, err);
+}
+
+/* Counts the rows of a database number the slow way: all that are not deleted, and those with an expiry. */
+static inline MUST_CHECK enum status store_count_keys(struct store *s, uint32_t db, int64_t *ret_keys,
+                                                      int64_t *ret_expires, struct error *err)
+{
+    return s->ops->count_keys(s, db, ret_keys, ret_expires, err);
+}
+
+/* Fills dbs[0..n) for the logical databases 0..n-1, and the next number no database has ever had. */
+static inline MUST_CHECK enum status store_load_dbs(struct store *s, struct db_row *dbs, size_t n,
+                                                    uint32_t *ret_next_number, struct error *err)
+{
+    return s->ops->load_dbs(s, dbs, n, ret_next_number, err);
+}
+
+/* Takes n ids that no collection has ever had: *ret_first and the n - 1 after it. In the running transaction,
+   or in one of its own when there is none. */
+static inline MUST_CHECK enum status store_reserve_ids(struct store *s, int64_t n, int64_t *ret_first,
+                                                       struct error *err)
+{
+    return s->ops->reserve_ids(s, n, ret_first, err);
+}
+
+/* Brings changes into the tables, within the running write transaction. */
+static inline MUST_CHECK enum status store_apply(struct store *s, struct changes *c, struct error *err)
+{
+    return s->ops->apply(s, c, err);
+}
+
+/* Ends the transaction. When it returns ST_OK the changes are as durable as the store's durability says;
+   on failure nothing of the transaction remains (ST_UNKNOWN: it may). */
+static inline MUST_CHECK enum status store_commit(struct store *s, struct error *err)
+{
+    return s->ops->commit(s, err);
+}
+
+static inline void store_rollback(struct store *s)
+{
+    s->ops->rollback(s);
+}
+
+/* Removes dead rows, in a transaction of its own that need not be durable: what a crash brings back is swept
+   again. Never touches a row that a client could see. */
+static inline MUST_CHECK enum status store_sweep(struct store *s, const struct sweep_budget *b,
+                                                 struct sweep_result *ret, struct error *err)
+{
+    return s->ops->sweep(s, b, ret, err);
+}
+
+static inline MUST_CHECK enum status store_info(struct store *s, struct store_info *ret, struct error *err)
+{
+    return s->ops->info(s, ret, err);
+}
+
+static inline MUST_CHECK enum status store_set_durability(struct store *s, enum durability d,
+                                                          struct error *err)
+{
+    return s->ops->set_durability(s, d, err);
+}
+
+/* Makes everything committed so far durable now, whatever the durability. */
+static inline MUST_CHECK enum status store_sync(struct store *s, struct error *err)
+{
+    return s->ops->sync(s, err);
+}
+
+#endif
