@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/rand.h"
 #include "engine/row.h"
 
 struct cache;
@@ -46,9 +45,6 @@ void cache_evict(struct cache *c);
 
 /* Drops every clean row. */
 void cache_drop(struct cache *c);
-
-/* A row from a random bucket of the given database, or NULL after a bounded number of tries. */
-struct row *cache_sample(struct cache *c, uint32_t db, int64_t now, struct rand *rnd);
 
 const struct cache_stats *cache_get_stats(const struct cache *c);
 void cache_reset_stats(struct cache *c);

@@ -17,10 +17,11 @@ struct row {
     uint32_t db; /* number in the tables */
     uint32_t nkey;
     uint32_t nvalue;
-    uint8_t type;  /* enum row_type; ROW_NONE: known to be absent, or deleted */
-    uint8_t dirty; /* changed and not committed yet: never evicted */
-    uint8_t heat;  /* hits since the eviction hand last passed, up to ROW_HEAT_MAX */
-    uint8_t ext;   /* id, size and first stand before the key */
+    uint8_t type;    /* enum row_type; ROW_NONE: known to be absent, or deleted */
+    uint8_t dirty;   /* changed and not committed yet: never evicted */
+    uint8_t heat;    /* hits since the eviction hand last passed, up to ROW_HEAT_MAX */
+    uint8_t ext;     /* id, size and first stand before the key */
+    uint32_t change; /* where the batch keeps track of a dirty row */
     int64_t seq;
     int64_t version;
     int64_t expire_at;

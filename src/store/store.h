@@ -38,9 +38,10 @@ enum item_table {
 #define ITEM_TABLES 5
 
 /* A string longer than this does not live in its key row but in larder_chunk, so that no command's cost
-   depends on the size of the value it deletes, expires, renames or changes a part of. */
+   depends on the size of the value it deletes, expires, renames or changes a part of. A chunk that is
+   missing, or shorter than its place in the string, counts as zeros: a bitmap costs what was set in it. */
 #define STORE_INLINE_BYTES 65536
-#define STORE_CHUNK_BYTES  65536
+#define STORE_CHUNK_BYTES  16384
 
 /* expire_at: 0 never, -1 deleted, else milliseconds since the epoch. */
 #define EXPIRE_NEVER   0
@@ -97,7 +98,7 @@ struct trash_row {
 
 /* What a batch did to rows: the last state of each. Everything is borrowed until store_apply returns.
    store_apply brings it into the tables: a key row with seq 0 is inserted and gets its seq, any other is
-   updated by its seq. */
+   updated by its seq (and key: a seq that stands for another key now is an error of ours, ST_INTERNAL). */
 struct changes {
     struct key_row *keys; /* at most one for each (db, key) */
     size_t nkeys;
@@ -116,12 +117,13 @@ typedef enum status store_key_fn(void *arg, const struct key_row *row);
 typedef enum status store_item_fn(void *arg, const struct item_row *row);
 
 enum key_order {
-    KEYS_BY_SEQ_DESC, /* newest first: the order of SCAN (see docs/schema.md) */
+    KEYS_BY_SEQ_DESC, /* newest first, rows of every database number: the order of SCAN (see docs/schema.md)
+                       */
     KEYS_BY_KEY       /* byte order of the key */
 };
 
 struct key_scan {
-    uint32_t db;
+    uint32_t db; /* BY_KEY only */
     enum key_order order;
     int64_t seq_below;   /* BY_SEQ_DESC: only rows with seq < this */
     struct slice prefix; /* BY_KEY: only keys that start so */
@@ -151,6 +153,8 @@ struct sweep_budget {
     uint32_t max_rows;  /* removed at most in this call */
     struct db_row *dbs; /* the logical databases as they stand; what is swept is taken off their counts */
     size_t ndbs;
+    store_key_fn *fn; /* called for each key row removed from a database in use (may be NULL) ... */
+    void *arg;        /* ... so that nobody keeps its seq, which the table may give to another row */
 };
 
 struct sweep_result {

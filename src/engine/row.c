@@ -1,0 +1,55 @@
+#include "engine/row.h"
+
+#include <assert.h>
+
+#include "base/mem.h"
+
+struct row *row_new(const struct key_row *k, uint32_t hash)
+{
+    bool ext = k->id != 0;
+    size_t head = ext ? sizeof(struct row_ext) : 0;
+    assert(k->key.n <= UINT32_MAX && k->value.n <= UINT32_MAX);
+    struct row *r = mem_alloc(sizeof *r + head + k->key.n + k->value.n);
+    *r = (struct row){
+        .hash = hash,
+        .db = k->db,
+        .nkey = (uint32_t)k->key.n,
+        .nvalue = (uint32_t)k->value.n,
+        .type = (uint8_t)k->type,
+        .ext = ext,
+        .seq = k->seq,
+        .version = k->version,
+        .expire_at = k->expire_at,
+    };
+    if (ext) {
+        struct row_ext e = {k->id, k->size, k->first};
+        memcpy(r->data, &e, sizeof e);
+    }
+    if (k->key.n)
+        memcpy(r->data + head, k->key.p, k->key.n);
+    if (k->value.n)
+        memcpy(r->data + head + k->key.n, k->value.p, k->value.n);
+    return r;
+}
+
+void row_free(struct row *r)
+{
+    mem_free(r);
+}
+
+struct key_row row_to_key(const struct row *r)
+{
+    struct row_ext e = row_items(r);
+    return (struct key_row){
+        .seq = r->seq,
+        .db = r->db,
+        .key = row_key(r),
+        .type = (enum row_type)r->type,
+        .id = e.id,
+        .size = e.size,
+        .first = e.first,
+        .value = row_value(r),
+        .version = r->version,
+        .expire_at = r->expire_at,
+    };
+}
