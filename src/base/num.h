@@ -23,7 +23,7 @@ bool num_parse_long_double(struct slice s, long double *ret);
 size_t num_format_i64(char out[NUM_I64_CHARS], int64_t v);
 size_t num_format_u64(char out[NUM_I64_CHARS], uint64_t v);
 
-/* As Redis prints scores and RESP3 doubles: %.17g, whole numbers without exponent, "inf", "-inf", "nan". */
+/* As Redis 7.0 prints scores and RESP3 doubles: %.17g, "inf", "-inf", "nan". */
 size_t num_format_double(char out[128], double v);
 
 /* As INCRBYFLOAT prints: up to 17 digits after the point, trailing zeros removed, never an exponent. */
