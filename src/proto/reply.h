@@ -40,6 +40,7 @@ struct reply {
     const struct reply_ops *ops;
     int resp;        /* 2 or 3: for the few commands whose content, not form, differs */
     uint64_t errors; /* how many errors were said: command statistics compare before and after */
+    char code[24];   /* of the last error: its first word */
 };
 
 static inline void reply_simple(struct reply *r, const char *s)
@@ -52,10 +53,21 @@ static inline void reply_ok(struct reply *r)
     r->ops->simple(r, SLICE("OK"));
 }
 
+/* Counts an error; reply_error and reply_errorf do. */
+static inline void reply_note_error(struct reply *r, const char *s)
+{
+    size_t n = strcspn(s, " ");
+    if (n > sizeof r->code - 1)
+        n = sizeof r->code - 1;
+    memcpy(r->code, s, n);
+    r->code[n] = '\0';
+    r->errors++;
+}
+
 /* The text starts with its code: "ERR syntax error", "WRONGTYPE ...". */
 static inline void reply_error(struct reply *r, const char *s)
 {
-    r->errors++;
+    reply_note_error(r, s);
     r->ops->error(r, slice_str(s));
 }
 

@@ -15,12 +15,10 @@
 
 struct resp_limits {
     uint64_t max_bulk;    /* proto-max-bulk-len */
-    int64_t max_args;     /* 1024 * 1024 as in Redis (INT_MAX there; see docs/compatibility.md) */
+    int64_t max_args;     /* of one command; at most INT_MAX */
     uint64_t max_inline;  /* 64 KiB */
     bool unauthenticated; /* small limits until the client has authenticated, as in Redis */
 };
-
-struct resp_parser; /* defined below: embedded in a client */
 
 enum resp_result {
     RESP_MORE, /* not whole yet; p->want says how many bytes the buffer should be able to hold in all (a hint)
@@ -38,6 +36,7 @@ struct resp_span {
 
 struct resp_parser {
     size_t pos;      /* bytes of the current command already understood */
+    size_t scanned;  /* bytes behind pos in which the end of a line was looked for in vain */
     int64_t missing; /* arguments still to come; -1: between commands */
     int64_t bulk;    /* length of the argument being read; -1: its header is next */
     struct resp_span *spans;
@@ -49,8 +48,16 @@ struct resp_parser {
 void resp_init(struct resp_parser *p);
 void resp_release(struct resp_parser *p);
 
+/* Forgets an unfinished command: the next call gets it again from its first byte. */
+void resp_reset(struct resp_parser *p);
+
 /* data starts at the first byte of the current command. argv is allocated in arena and borrows data. */
 enum resp_result resp_parse(struct resp_parser *p, struct slice data, const struct resp_limits *limits,
                             struct arena *arena, struct slice **ret_argv, int *ret_argc, size_t *ret_used);
+
+/* Splits an inline line (without its end) into words as Redis does: separated by white space, "double quotes"
+   with backslash escapes (\n \r \t \b \a \xHH), 'single quotes' with \' alone. False: unbalanced quotes.
+   The words are copies in arena. */
+bool resp_split_line(struct slice line, struct arena *arena, struct slice **ret_argv, int *ret_argc);
 
 #endif
