@@ -56,7 +56,8 @@ enum command_flag {
     CMD_MOVABLEKEYS = 1 << 16,
     CMD_ALLOW_BUSY = 1 << 17,
     CMD_NO_MANDATORY_KEYS = 1 << 18,
-    CMD_NO_ASYNC_LOADING = 1 << 19
+    CMD_NO_ASYNC_LOADING = 1 << 19,
+    CMD_PROTECTED = 1 << 20 /* only where enable-debug-command allows it; not printed */
 };
 
 /* ACL categories, as COMMAND INFO lists them ("@read" ...). */
@@ -112,13 +113,15 @@ struct key_spec {
     const char *notes;
 };
 
+#define COMMAND_KEY_SPECS 3
+
 struct command {
     const char *name; /* lower case; a subcommand's is only its own word */
     command_fn *fn;   /* NULL for a container without a plain form */
     int arity;        /* counts the name (and the container's); negative: at least */
     uint32_t flags;
     uint32_t categories;
-    struct key_spec keys[3];
+    struct key_spec keys[COMMAND_KEY_SPECS]; /* the first without flags ends them */
     const char *summary;
     const char *since;
     const char *group;      /* as COMMAND DOCS names it: "string", "generic", ... */
@@ -132,15 +135,17 @@ struct command {
 
 /* Each family's table, ended by a NULL name. A new family adds a line here and one in table.c. */
 extern const struct command bit_commands[];
+extern const struct command client_commands[];
+extern const struct command config_commands[];
 extern const struct command connection_commands[];
 extern const struct command expire_commands[];
+extern const struct command introspect_commands[];
 extern const struct command key_commands[];
 extern const struct command scan_commands[];
 extern const struct command server_commands[];
 extern const struct command string_commands[];
 
-/* By name, case ignored. For a container, the subcommand when argv names one; *ret_parent is then the
- * container. */
+/* By name, case ignored; NULL when there is none. */
 const struct command *command_find(struct slice name);
 const struct command *command_find_sub(const struct command *parent, struct slice name);
 
@@ -152,8 +157,12 @@ int command_index(const struct command *c);
 int command_count(void);
 const struct command *command_by_index(int i, const struct command **ret_parent);
 
+/* The container of a subcommand, or NULL. */
+const struct command *command_parent(const struct command *c);
+
 /* "get" or "client|list", as Redis names it in statistics and errors. */
-void command_full_name(const struct command *c, char out[64]);
+#define COMMAND_NAME_CHARS 64
+void command_full_name(const struct command *c, char out[COMMAND_NAME_CHARS]);
 
 /* Which arguments are keys, by the specs (or get_keys). flags (may be NULL) gets each key's flags. -1:
  * invalid arguments. */

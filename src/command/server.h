@@ -11,15 +11,25 @@
 #include "config/config.h"
 
 struct engine;
+struct view;
 struct session;
 struct command;
 struct slowlog;
 struct latency;
 
+#define COMMAND_HISTOGRAM 40
+
 struct command_stat {
     uint64_t calls, us, rejected, failed;
     uint64_t
-        histogram[40]; /* calls by latency: bucket i holds those below 2^i microseconds (LATENCY HISTOGRAM) */
+        histogram[COMMAND_HISTOGRAM]; /* calls by time taken: bucket i holds those below 2^i microseconds */
+};
+
+/* Something per second, as the mean of the last samples. */
+#define RATE_SAMPLES 16
+struct rate {
+    uint64_t samples[RATE_SAMPLES];
+    uint64_t seen; /* the total at the last sample */
 };
 
 struct server_stats {
@@ -27,9 +37,12 @@ struct server_stats {
     uint64_t net_in, net_out;
     uint64_t errors; /* total_error_replies */
     uint64_t acl_denied_auth;
+    uint64_t reads, writes; /* of sockets */
     uint64_t evicted_clients, output_limit_disconnections, query_limit_disconnections;
-    uint64_t ops_samples[16], ops_sample_at;
     uint64_t peak_memory;
+    struct rate ops, input, output; /* of commands, net_in, net_out */
+    unsigned slot;
+    int64_t sample_at_us;
 };
 
 enum pause_mode { PAUSE_NONE, PAUSE_WRITE, PAUSE_ALL };
@@ -37,6 +50,10 @@ enum pause_mode { PAUSE_NONE, PAUSE_WRITE, PAUSE_ALL };
 struct server {
     struct config *config;
     struct engine *engine;
+    struct view *view;
+    /* Monotonic: the worker sets it when a batch starts, command_run to each command's end, which is the next
+       one's start. */
+    int64_t clock_us;
     struct session *first, *last; /* every client, oldest first */
     uint32_t nsessions;
     uint32_t nmonitors;
@@ -49,7 +66,8 @@ struct server {
     char run_id[41];
     int64_t start_us; /* monotonic */
     int64_t start_wall_ms;
-    int tcp_port; /* the one really bound */
+    int64_t last_save_ms; /* SAVE, BGSAVE; wall */
+    int tcp_port;         /* the one really bound */
     enum pause_mode pause;
     int64_t pause_until_us; /* monotonic */
     bool sweep_active;      /* DEBUG SET-ACTIVE-EXPIRE */
@@ -72,8 +90,15 @@ void server_release(struct server *s);
 void server_add_session(struct server *s, struct session *c); /* numbers it */
 void server_remove_session(struct server *s, struct session *c);
 
-/* Once a second: samples for instantaneous_ops_per_sec, peak memory. */
+/* Once a second (or so): samples for instantaneous_ops_per_sec, peak memory. */
 void server_tick(struct server *s);
+uint64_t rate_mean(const struct rate *r);
+
+/* CONFIG RESETSTAT. */
+void server_reset_stats(struct server *s);
+
+/* Counts an error reply by its code ("ERR", "WRONGTYPE"). */
+void server_note_error(struct server *s, const char *code);
 
 /* True while commands of this kind must wait (CLIENT PAUSE). */
 bool server_paused(struct server *s, const struct command *c, int64_t mono_us);

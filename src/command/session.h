@@ -60,4 +60,12 @@ void session_release(struct session *s);
 /* Back to a new connection's state (RESET), authentication included when a password is required. */
 void session_reset(struct session *s, bool authenticated);
 
+void session_set_name(struct session *s, struct slice name);
+
+/* Names are printable ASCII without spaces, so that CLIENT LIST stays parseable. */
+bool session_name_valid(struct slice name);
+
+/* Connected from this machine. */
+bool session_is_local(const struct session *s);
+
 #endif

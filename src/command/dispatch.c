@@ -1,0 +1,266 @@
+/* One command from its arguments to its reply, and the books that are kept about it. This is the hot path: a
+   command that is allowed and succeeds allocates nothing here, and its time is taken with one reading of the
+   clock, because a batch's commands run back to back: one's end is the next one's start. */
+#include "command/command.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "command/latency.h"
+#include "command/monitor.h"
+#include "command/server.h"
+#include "command/session.h"
+#include "command/slowlog.h"
+#include "engine/engine.h"
+
+#define LIKELY(x)   __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+#define SHOWN_BYTES 128 /* of a client's words in an error */
+
+/* ---- refusals ---- */
+
+/* How much of s an error shows: up to max bytes, and up to a NUL. */
+static int shown(struct slice s, size_t max)
+{
+    return (int)strnlen(s.p, s.n < max ? s.n : max);
+}
+
+static void reply_unknown_command(struct reply *r, const struct slice *argv, int argc)
+{
+    char args[SHOWN_BYTES * 2];
+    size_t n = 0;
+    args[0] = '\0';
+    for (int i = 1; i < argc && n < SHOWN_BYTES; i++)
+        n += (size_t)snprintf(args + n, sizeof args - n, "'%.*s' ", shown(argv[i], SHOWN_BYTES - n),
+                              argv[i].p);
+    reply_errorf(r, "ERR unknown command '%.*s', with args beginning with: %s", shown(argv[0], SHOWN_BYTES),
+                 argv[0].p, args);
+}
+
+static void reply_unknown_subcommand(struct reply *r, const struct command *parent, struct slice name)
+{
+    char upper[COMMAND_NAME_CHARS];
+    size_t n = 0;
+    for (; parent->name[n] && n + 1 < sizeof upper; n++)
+        upper[n] = (char)toupper((unsigned char)parent->name[n]);
+    upper[n] = '\0';
+    reply_errorf(r, "ERR unknown subcommand '%.*s'. Try %s HELP.", shown(name, SHOWN_BYTES), name.p, upper);
+}
+
+static bool arity_fits(const struct command *cmd, int argc)
+{
+    return cmd->arity >= 0 ? argc == cmd->arity : argc >= -cmd->arity;
+}
+
+/* DEBUG may crash, stop and fake things, so it is only there for those who asked for it. */
+static bool debug_allowed(const struct server *server, const struct session *session)
+{
+    enum { DEBUG_NO, DEBUG_YES, DEBUG_LOCAL };
+    switch (server->config->enable_debug_command) {
+    case DEBUG_YES:
+        return true;
+    case DEBUG_LOCAL:
+        return session_is_local(session);
+    default:
+        return false;
+    }
+}
+
+static bool needs_auth(const struct server *server, const struct session *session, const struct command *cmd)
+{
+    return !session->authenticated && server->config->requirepass[0] && !(cmd->flags & CMD_NO_AUTH);
+}
+
+static bool cannot_write(const struct command *cmd, const struct error *write_err)
+{
+    return (cmd->flags & CMD_WRITE) && write_err && write_err->code != ST_OK;
+}
+
+/* Says why a command may not run, in Redis' order of checks, or returns false when it may. */
+static bool refuse(struct server *server, struct session *session, const struct command *cmd, int argc,
+                   struct reply *reply, const struct error *write_err)
+{
+    if (!arity_fits(cmd, argc)) {
+        char name[COMMAND_NAME_CHARS];
+        command_full_name(cmd, name);
+        reply_errorf(reply, "ERR wrong number of arguments for '%s' command", name);
+    } else if ((cmd->flags & CMD_PROTECTED) && !debug_allowed(server, session)) {
+        reply_error(reply,
+                    "ERR DEBUG command not allowed. If the enable-debug-command option is set to "
+                    "\"local\", you can run it from a local connection, otherwise you need to set this "
+                    "option in the configuration file, and then restart the server.");
+    } else if (needs_auth(server, session, cmd)) {
+        reply_error(reply, "NOAUTH Authentication required.");
+    } else if (session->monitor && (cmd->flags & (CMD_WRITE | CMD_READONLY | CMD_MAY_REPLICATE))) {
+        reply_error(reply, "ERR Replica can't interact with the keyspace");
+    } else if (cannot_write(cmd, write_err)) {
+        reply_status(reply, write_err->code, write_err);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* ---- books ---- */
+
+/* Slow commands go to the slow log and the latency monitor; MONITOR sees every command that is not
+   administrative. Off the hot path: most commands concern none of them. */
+static void note_slow(struct server *server, struct session *session, const struct command *cmd,
+                      const struct slice *argv, int argc, int64_t us)
+{
+    int64_t slow = server->config->slowlog_log_slower_than;
+    if (slow >= 0 && us >= slow && !(cmd->flags & CMD_SKIP_SLOWLOG))
+        slowlog_add(server->slowlog, session, cmd, argv, argc, us, (size_t)server->config->slowlog_max_len);
+    uint64_t threshold = server->config->latency_monitor_threshold_ms;
+    if (threshold && (uint64_t)us >= threshold * 1000)
+        latency_add(server->latency, cmd->flags & CMD_FAST ? "fast-command" : "command", us / 1000);
+}
+
+/* Bucket i of the histogram holds calls of less than 2^i microseconds. */
+static unsigned histogram_bucket(int64_t us)
+{
+    unsigned bits = us > 0 ? 64u - (unsigned)__builtin_clzll((unsigned long long)us) : 0;
+    return bits < COMMAND_HISTOGRAM ? bits : COMMAND_HISTOGRAM - 1;
+}
+
+/* CLIENT REPLY: what was said since mark does not leave while replies are off or skipped. */
+static void silence(struct session *session, struct reply *reply, size_t mark)
+{
+    reply->ops->rewind(reply, mark);
+    if (session->reply_mode == SESSION_REPLY_SKIP_NEXT)
+        session->reply_mode = SESSION_REPLY_SKIP;
+    else if (session->reply_mode == SESSION_REPLY_SKIP)
+        session->reply_mode = SESSION_REPLY_ON;
+}
+
+/* ---- running ---- */
+
+static bool run(struct server *server, struct session *session, const struct command *cmd,
+                const struct slice *argv, int argc, struct reply *reply, size_t mark)
+{
+    struct error err;
+    struct call call = {.server = server,
+                        .session = session,
+                        .cmd = cmd,
+                        .argv = argv,
+                        .argc = argc,
+                        .reply = reply,
+                        .view = server->view,
+                        .arena = &server->call_arena,
+                        .err = &err};
+    const char *arena_was = server->call_arena.next;
+    uint64_t errors_were = reply->errors;
+    int64_t start = server->clock_us;
+
+    engine_enter(server->engine);
+    enum status st = cmd->fn(&call);
+    struct engine_trace trace = engine_leave(server->engine, st == ST_OK);
+    if (UNLIKELY(st != ST_OK)) {
+        reply->ops->rewind(reply, mark);
+        reply_status(reply, st, &err);
+    }
+    if (server->call_arena.next != arena_was)
+        arena_reset(&server->call_arena);
+
+    int64_t end = clock_mono_us();
+    int64_t us = end - start;
+    server->clock_us = end;
+    server->stats.commands++;
+    struct command_stat *stat = &server->command_stats[command_index(cmd)];
+    stat->calls++;
+    stat->us += (uint64_t)us;
+    stat->histogram[histogram_bucket(us)]++;
+    if (UNLIKELY(reply->errors != errors_were)) {
+        stat->failed++;
+        server_note_error(server, reply->code);
+    }
+    if (UNLIKELY((uint64_t)us >= (uint64_t)server->config->slowlog_log_slower_than ||
+                 server->config->latency_monitor_threshold_ms))
+        note_slow(server, session, cmd, argv, argc, us);
+    if (UNLIKELY(server->nmonitors) && !(cmd->flags & (CMD_SKIP_MONITOR | CMD_ADMIN)))
+        monitor_feed(server, session, cmd, argv, argc);
+    return trace.depends;
+}
+
+bool command_run(struct server *server, struct session *session, const struct command *known,
+                 const struct slice *argv, int argc, struct reply *reply, const struct error *write_err)
+{
+    const struct command *cmd = known;
+    size_t mark = reply->ops->mark(reply);
+    bool wait = false;
+
+    if (cmd && UNLIKELY(cmd->subs != NULL) && argc > 1)
+        cmd = command_find_sub(known, argv[1]);
+    session->last = cmd;
+    if (UNLIKELY(!cmd)) {
+        if (known)
+            reply_unknown_subcommand(reply, known, argv[1]);
+        else
+            reply_unknown_command(reply, argv, argc);
+        server_note_error(server, reply->code);
+    } else if (UNLIKELY(!arity_fits(cmd, argc) || !session->authenticated || session->monitor ||
+                        cannot_write(cmd, write_err) || (cmd->flags & CMD_PROTECTED)) &&
+               refuse(server, session, cmd, argc, reply, write_err)) {
+        server->command_stats[command_index(cmd)].rejected++;
+        server_note_error(server, reply->code);
+    } else {
+        wait = run(server, session, cmd, argv, argc, reply, mark);
+    }
+    if (UNLIKELY(session->reply_mode != SESSION_REPLY_ON))
+        silence(session, reply, mark);
+    return wait;
+}
+
+/* ---- failures of the database ---- */
+
+/* What a client is told when the database failed. The code says what to do:
+
+     MISCONF    the operator must act before writes work again (no space, no permission, a second process)
+     READONLY   this database cannot be written; write elsewhere
+     TRYAGAIN   nothing was done; the same command may work now
+     UNCERTAIN  nobody knows whether the write happened; read before writing again
+     IOERR      the database could not be read or written; nothing was done
+     ERR        damage or a bug: see the server's log
+
+   The text after the code ends with what the database said. */
+void reply_status(struct reply *r, enum status st, const struct error *err)
+{
+    const char *text = err ? err->text : status_name(st);
+    switch (st) {
+    case ST_FULL:
+        reply_errorf(r, "MISCONF The database cannot be written, no space is left: %s", text);
+        break;
+    case ST_DENIED:
+        reply_errorf(r, "MISCONF The database cannot be accessed, permission is denied: %s", text);
+        break;
+    case ST_LOCKED:
+        reply_errorf(r, "MISCONF The database is held by another process: %s", text);
+        break;
+    case ST_NEWER:
+        reply_errorf(r, "MISCONF The database was written by a newer version: %s", text);
+        break;
+    case ST_READONLY:
+        reply_errorf(r, "READONLY The database cannot be written: %s", text);
+        break;
+    case ST_BUSY:
+    case ST_CONFLICT:
+        reply_errorf(r, "TRYAGAIN Nothing was done, another writer is in the way: %s", text);
+        break;
+    case ST_UNKNOWN:
+        reply_errorf(r, "UNCERTAIN The outcome of this write is not known: %s", text);
+        break;
+    case ST_IO:
+    case ST_MISSING:
+        reply_errorf(r, "IOERR The database cannot be read or written: %s", text);
+        break;
+    case ST_CORRUPT:
+        reply_errorf(r, "ERR The database is damaged: %s", text);
+        break;
+    default:
+        reply_errorf(r, "ERR The database failed: %s", text);
+        break;
+    }
+}

@@ -1,0 +1,65 @@
+#include "command/monitor.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "command/command.h"
+#include "command/redact.h"
+#include "command/server.h"
+#include "command/session.h"
+
+/* s in double quotes, with what is not printable escaped, so that a line stays a line. */
+static void add_quoted(struct buf *out, struct slice s)
+{
+    buf_add(out, "\"", 1);
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        switch (c) {
+        case '\\':
+        case '"':
+            buf_addf(out, "\\%c", c);
+            break;
+        case '\n':
+            buf_add(out, "\\n", 2);
+            break;
+        case '\r':
+            buf_add(out, "\\r", 2);
+            break;
+        case '\t':
+            buf_add(out, "\\t", 2);
+            break;
+        case '\a':
+            buf_add(out, "\\a", 2);
+            break;
+        case '\b':
+            buf_add(out, "\\b", 2);
+            break;
+        default:
+            if (c >= ' ' && c <= '~')
+                buf_add(out, &s.p[i], 1);
+            else
+                buf_addf(out, "\\x%02x", c);
+        }
+    }
+    buf_add(out, "\"", 1);
+}
+
+void monitor_feed(struct server *server, const struct session *from, const struct command *cmd,
+                  const struct slice *argv, int argc)
+{
+    struct buf line = {0};
+    int64_t now = clock_wall_us();
+    buf_addf(&line, "+%lld.%06lld [%u ", (long long)(now / 1000000), (long long)(now % 1000000), from->db);
+    if (from->unix_socket) /* by the server's side of it: the client's has no name */
+        buf_addf(&line, "unix:%s]", from->laddr);
+    else
+        buf_addf(&line, "%s]", from->addr);
+    for (int i = 0; i < argc; i++) {
+        buf_add(&line, " ", 1);
+        add_quoted(&line, redact(cmd, argv, i));
+    }
+    buf_add(&line, "\r\n", 2);
+    for (struct session *s = server->first; s; s = s->next)
+        if (s->monitor)
+            s->ops->push(s, buf_slice(&line));
+    buf_release(&line);
+}

@@ -1,0 +1,56 @@
+/* What a client is to commands: its name, its database, its protocol. */
+#include "command/session.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+void session_init(struct session *s, const struct session_ops *ops, bool authenticated)
+{
+    s->ops = ops;
+    s->resp = 2;
+    s->authenticated = authenticated;
+    s->name = mem_strdup("");
+    s->lib_name = mem_strdup("");
+    s->lib_ver = mem_strdup("");
+    s->created_us = clock_mono_us();
+    s->active_us = s->created_us;
+}
+
+void session_release(struct session *s)
+{
+    mem_free(s->name);
+    mem_free(s->lib_name);
+    mem_free(s->lib_ver);
+    s->name = s->lib_name = s->lib_ver = NULL;
+}
+
+void session_reset(struct session *s, bool authenticated)
+{
+    s->db = 0;
+    s->resp = 2;
+    s->authenticated = authenticated;
+    s->no_evict = false;
+    s->reply_mode = SESSION_REPLY_ON;
+    session_set_name(s, SLICE(""));
+}
+
+void session_set_name(struct session *s, struct slice name)
+{
+    mem_free(s->name);
+    s->name = mem_strndup(name);
+}
+
+bool session_is_local(const struct session *s)
+{
+    return s->unix_socket || strncmp(s->addr, "127.0.0.1:", 10) == 0 || strncmp(s->addr, "[::1]:", 6) == 0;
+}
+
+bool session_name_valid(struct slice name)
+{
+    for (size_t i = 0; i < name.n; i++)
+        if (name.p[i] < '!' || name.p[i] > '~')
+            return false;
+    return true;
+}
