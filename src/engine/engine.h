@@ -51,6 +51,9 @@ struct store *engine_store(struct engine *e);
 enum status engine_begin(struct engine *e, bool write, struct error *ret_write_err,
                          struct error *err) MUST_CHECK;
 
+/* Where the view describes a failure of the running command. */
+struct error *engine_error(struct engine *e);
+
 /* Around each command. keep: the handler succeeded. */
 void engine_enter(struct engine *e);
 struct engine_trace {

@@ -83,6 +83,12 @@ enum status view_string(struct view *v, const struct row *r, struct arena *arena
 enum status view_string_range(struct view *v, const struct row *r, int64_t off, int64_t len,
                               struct arena *arena, struct slice *ret) MUST_CHECK;
 
+/* The same bytes piece by piece, without gathering them: a piece is only valid inside fn. fn must not use the
+ * view. */
+typedef enum status view_piece_fn(void *arg, struct slice piece);
+enum status view_string_each(struct view *v, const struct row *r, int64_t off, int64_t len, view_piece_fn *fn,
+                             void *arg) MUST_CHECK;
+
 /* Sets a key to a string of any length, inline or in chunks. value must stay until the batch has been
    committed (argv does; so does arena memory from view_arena). */
 enum status view_set_string(struct view *v, uint32_t db, struct slice key, struct slice value,

@@ -100,7 +100,7 @@ struct trash_row {
    store_apply brings it into the tables: a key row with seq 0 is inserted and gets its seq, any other is
    updated by its seq (and key: a seq that stands for another key now is an error of ours, ST_INTERNAL). */
 struct changes {
-    struct key_row *keys; /* at most one for each (db, key) */
+    struct key_row *keys; /* at most one for each (db, key); their order is kept */
     size_t nkeys;
     const struct item_row *items; /* inserted or replaced */
     size_t nitems;

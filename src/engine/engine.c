@@ -1,0 +1,241 @@
+#include "engine/engine.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "engine/view_internal.h"
+
+struct engine {
+    struct store *store;
+    struct view view;
+    struct engine_stats stats;
+    struct error call_err;
+    bool in_write; /* the running transaction may write */
+};
+
+static enum status load_dbs(struct engine *e, struct error *err)
+{
+    struct view *v = &e->view;
+    enum status st = store_load_dbs(e->store, v->dbs, v->ndbs, &v->next_number, err);
+    for (uint32_t i = 0; st == ST_OK && i < v->ndbs; i++)
+        v->counts_stale |= v->dbs[i].keys < 0 || v->dbs[i].expires < 0;
+    return st;
+}
+
+enum status engine_new(struct store *store, const struct engine_options *o, struct engine **ret,
+                       struct error *err)
+{
+    struct engine *e = mem_zalloc(sizeof *e);
+    struct view *v = &e->view;
+    e->store = store;
+    v->store = store;
+    v->stats = &e->stats;
+    v->err = &e->call_err;
+    v->cache = cache_new(o->cache_memory);
+    v->ndbs = o->databases;
+    v->dbs = mem_zalloc(v->ndbs * sizeof *v->dbs);
+    v->dbs_before = mem_zalloc(v->ndbs * sizeof *v->dbs_before);
+    v->call_dbs = mem_zalloc(v->ndbs * sizeof *v->call_dbs);
+    rand_init(&v->rnd);
+    enum status st = load_dbs(e, err);
+    if (st != ST_OK) {
+        engine_free(e);
+        return st;
+    }
+    *ret = e;
+    return ST_OK;
+}
+
+void engine_free(struct engine *e)
+{
+    if (!e)
+        return;
+    struct view *v = &e->view;
+    cache_free(v->cache);
+    items_release(&v->items);
+    arena_release(&v->arena);
+    arena_release(&v->scratch);
+    mem_free(v->dbs);
+    mem_free(v->dbs_before);
+    mem_free(v->call_dbs);
+    mem_free(v->changes);
+    mem_free(v->trash);
+    mem_free(v->undo);
+    mem_free(e);
+}
+
+struct view *engine_view(struct engine *e)
+{
+    return &e->view;
+}
+
+struct cache *engine_cache(struct engine *e)
+{
+    return e->view.cache;
+}
+
+struct store *engine_store(struct engine *e)
+{
+    return e->store;
+}
+
+struct error *engine_error(struct engine *e)
+{
+    return &e->call_err;
+}
+
+const struct engine_stats *engine_get_stats(const struct engine *e)
+{
+    return &e->stats;
+}
+
+void engine_reset_stats(struct engine *e)
+{
+    uint64_t dirty = e->stats.dirty;
+    e->stats = (struct engine_stats){.dirty = dirty};
+    cache_reset_stats(e->view.cache);
+}
+
+size_t engine_pending_bytes(const struct engine *e)
+{
+    return e->view.bytes + e->view.items.bytes;
+}
+
+/* ---- a batch ---- */
+
+/* Whatever memory remembers may be wrong: someone else has written to the tables. */
+static enum status forget(struct engine *e, struct error *err)
+{
+    e->stats.external_changes++;
+    cache_drop(e->view.cache);
+    e->view.counts_stale = true;
+    return load_dbs(e, err);
+}
+
+enum status engine_begin(struct engine *e, bool write, struct error *ret_write_err, struct error *err)
+{
+    bool changed = false;
+    *ret_write_err = (struct error){.code = ST_OK};
+    enum status st = ST_OK;
+    if (write)
+        st = store_begin(e->store, true, &changed, ret_write_err);
+    e->in_write = write && st == ST_OK;
+    if (!e->in_write)
+        st = store_begin(e->store, false, &changed, err);
+    if (st != ST_OK)
+        return st;
+    e->view.now_us = clock_wall_us();
+    e->stats.batches++;
+    if (changed && (st = forget(e, err)) != ST_OK)
+        store_rollback(e->store);
+    return st;
+}
+
+void engine_enter(struct engine *e)
+{
+    struct view *v = &e->view;
+    v->wrote = v->depends = v->flushed_in_call = v->call_dbs_changed = false;
+    v->call_trash = v->ntrash;
+}
+
+struct engine_trace engine_leave(struct engine *e, bool keep)
+{
+    struct view *v = &e->view;
+    e->stats.commands++;
+    if (keep)
+        view_accept(v);
+    else
+        view_undo(v);
+    arena_reset(&v->scratch);
+    cache_evict(v->cache);
+    e->stats.dirty += keep && v->wrote;
+    return (struct engine_trace){.wrote = keep && v->wrote, .depends = v->depends};
+}
+
+static enum status commit(struct engine *e, struct error *err)
+{
+    struct view *v = &e->view;
+    if (v->poison != ST_OK)
+        return error_set(err, v->poison, "a command of this batch failed midway; nothing of it was kept");
+    v->err = err;
+    enum status st = view_flush(v);
+    v->err = &e->call_err;
+    arena_reset(&v->scratch);
+    return st == ST_OK ? store_commit(e->store, err) : st;
+}
+
+enum status engine_commit(struct engine *e, struct error *err)
+{
+    struct view *v = &e->view;
+    if (!view_has_changes(v)) {
+        store_rollback(e->store);
+        return ST_OK;
+    }
+    int64_t start = clock_mono_us();
+    enum status st = commit(e, err);
+    if (st != ST_OK) {
+        store_rollback(e->store);
+        view_rolled_back(v);
+        e->stats.commit_failures++;
+        return st;
+    }
+    view_committed(v);
+    cache_evict(v->cache);
+    uint64_t us = (uint64_t)(clock_mono_us() - start);
+    e->stats.commits++;
+    e->stats.commit_us += us;
+    if (us > e->stats.commit_us_max)
+        e->stats.commit_us_max = us;
+    return ST_OK;
+}
+
+/* ---- between batches ---- */
+
+static enum status forget_row(void *arg, const struct key_row *k)
+{
+    struct engine *e = arg;
+    struct row *r = cache_find(e->view.cache, k->db, k->key, cache_hash(k->db, k->key));
+    if (r) {
+        cache_remove(e->view.cache, r);
+        row_free(r);
+    }
+    return ST_OK;
+}
+
+enum status engine_sweep(struct engine *e, uint32_t max_rows, bool *ret_more, uint64_t *ret_rows,
+                         struct error *err)
+{
+    struct view *v = &e->view;
+    struct sweep_budget budget = {
+        .now = clock_wall_us() / 1000,
+        .max_rows = max_rows,
+        .dbs = v->dbs,
+        .ndbs = v->ndbs,
+        .fn = forget_row,
+        .arg = e,
+    };
+    struct sweep_result result = {0};
+    int64_t start = clock_mono_us();
+    enum status st = store_sweep(e->store, &budget, &result, err);
+    if (st != ST_OK) {
+        struct error again;
+        cache_drop(v->cache);
+        v->counts_stale = load_dbs(e, &again) != ST_OK || v->counts_stale;
+        return st;
+    }
+    uint64_t rows = result.expired + result.deleted + result.items;
+    if (rows) {
+        e->stats.sweep_passes++;
+        e->stats.sweep_us += (uint64_t)(clock_mono_us() - start);
+        e->stats.expired_by_sweep += result.expired;
+        e->stats.deleted_by_sweep += result.deleted;
+        e->stats.items_by_sweep += result.items;
+    }
+    *ret_more = result.more;
+    *ret_rows = rows;
+    return ST_OK;
+}
+
+enum status engine_sync(struct engine *e, struct error *err)
+{
+    return store_sync(e->store, err);
+}

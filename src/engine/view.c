@@ -1,0 +1,523 @@
+/* Keys: reading, writing, undoing. See view.h for what is promised, view_internal.h for what is kept.
+
+   Every write starts from the row that memory or the tables have (a row that says "absent" when there is
+   none), makes a new row and puts it in the old one's place. The old row stays alive until the call is
+   accepted, so a handler may write to a key while it still reads the row it was given. */
+#include "engine/view.h"
+
+#include <assert.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "engine/view_internal.h"
+
+#define ID_BLOCK 65536
+
+int64_t view_now(const struct view *v)
+{
+    return v->now_us / 1000;
+}
+
+uint32_t view_databases(const struct view *v)
+{
+    return v->ndbs;
+}
+
+struct rand *view_rand(struct view *v)
+{
+    return &v->rnd;
+}
+
+struct arena *view_arena(struct view *v)
+{
+    return &v->arena;
+}
+
+/* ---- reading ---- */
+
+struct loading {
+    struct row *row;
+    uint32_t hash;
+};
+
+static enum status take_row(void *arg, const struct key_row *k)
+{
+    struct loading *l = arg;
+    l->row = row_new(k, l->hash);
+    return ST_OK;
+}
+
+enum status view_row(struct view *v, uint32_t number, struct slice key, struct row **ret)
+{
+    uint32_t hash = cache_hash(number, key);
+    struct row *r = cache_find(v->cache, number, key, hash);
+    if (!r) {
+        struct key_ref ref = {number, key};
+        struct loading l = {NULL, hash};
+        enum status st = store_get_keys(v->store, &ref, 1, take_row, &l, v->err);
+        if (st != ST_OK) {
+            row_free(l.row);
+            return st;
+        }
+        if (!l.row) {
+            struct key_row absent = {.db = number, .key = key, .type = ROW_NONE};
+            l.row = row_new(&absent, hash);
+        }
+        r = l.row;
+        cache_add(v->cache, r);
+    }
+    if (r->dirty)
+        v->depends = true;
+    *ret = r;
+    return ST_OK;
+}
+
+static bool live(struct view *v, const struct row *r)
+{
+    return row_live(r, view_now(v));
+}
+
+enum status view_get(struct view *v, uint32_t db, struct slice key, const struct row **ret)
+{
+    struct row *r;
+    enum status st = view_row(v, v->dbs[db].number, key, &r);
+    if (st != ST_OK)
+        return st;
+    if (live(v, r)) {
+        v->stats->keyspace_hits++;
+        *ret = r;
+    } else {
+        v->stats->keyspace_misses++;
+        v->stats->expired_on_read += r->type != ROW_NONE;
+        *ret = NULL;
+    }
+    return ST_OK;
+}
+
+enum status view_version(struct view *v, uint32_t db, struct slice key, int64_t *ret)
+{
+    struct row *r;
+    enum status st = view_row(v, v->dbs[db].number, key, &r);
+    if (st == ST_OK)
+        *ret = live(v, r) ? r->version : 0;
+    return st;
+}
+
+/* ---- writing ---- */
+
+static void install(struct view *v, struct row *old, const struct key_row *k)
+{
+    struct row *fresh = row_new(k, old->hash);
+    fresh->dirty = 1;
+    fresh->heat = old->heat;
+    if (old->dirty) {
+        fresh->change = old->change;
+        v->bytes -= old->nkey + old->nvalue;
+    } else {
+        fresh->change = (uint32_t)v->nchanges;
+        VEC_PUSH(v->changes, v->nchanges, v->changes_cap) = (struct change){.was = old};
+    }
+    struct change *c = &v->changes[fresh->change];
+    c->now = fresh;
+    v->npending += !c->pending;
+    c->pending = true;
+    v->bytes += fresh->nkey + fresh->nvalue;
+    cache_replace(v->cache, old, fresh);
+    VEC_PUSH(v->undo, v->nundo, v->undo_cap) = (struct row_undo){old, fresh};
+    v->wrote = true;
+    v->depends = true;
+}
+
+static int64_t next_version(const struct view *v, const struct row *old)
+{
+    return old->version >= v->now_us ? old->version + 1 : v->now_us;
+}
+
+/* The items of a row that is about to lose them. */
+static void discard_items(struct view *v, const struct row *r)
+{
+    struct row_ext e = row_items(r);
+    if (r->type != ROW_NONE && e.id)
+        VEC_PUSH(v->trash, v->ntrash, v->trash_cap) = (struct trash_row){e.id, (enum row_type)r->type};
+}
+
+enum status view_put(struct view *v, uint32_t db, struct slice key, const struct row_draft *d)
+{
+    assert(d->type != ROW_NONE && d->expire_at >= 0);
+    struct row *old;
+    enum status st = view_row(v, v->dbs[db].number, key, &old);
+    if (st != ST_OK)
+        return st;
+    if (row_items(old).id != d->id)
+        discard_items(v, old);
+    struct key_row k = {
+        .seq = old->seq,
+        .db = old->db,
+        .key = key,
+        .type = d->type,
+        .id = d->id,
+        .size = d->size,
+        .first = d->first,
+        .value = d->value,
+        .version = next_version(v, old),
+        .expire_at = d->expire_at,
+    };
+    install(v, old, &k);
+    return ST_OK;
+}
+
+static void install_deleted(struct view *v, struct row *old)
+{
+    struct key_row k = {
+        .seq = old->seq,
+        .db = old->db,
+        .key = row_key(old),
+        .type = ROW_NONE,
+        .version = next_version(v, old),
+        .expire_at = EXPIRE_DELETED,
+    };
+    install(v, old, &k);
+}
+
+enum status view_del(struct view *v, uint32_t db, struct slice key, bool *ret_existed)
+{
+    struct row *old;
+    enum status st = view_row(v, v->dbs[db].number, key, &old);
+    if (st != ST_OK)
+        return st;
+    bool existed = live(v, old);
+    if (existed) {
+        discard_items(v, old);
+        install_deleted(v, old);
+    }
+    if (ret_existed)
+        *ret_existed = existed;
+    return ST_OK;
+}
+
+enum status view_expire(struct view *v, uint32_t db, struct slice key, int64_t expire_at)
+{
+    struct row *old;
+    enum status st = view_row(v, v->dbs[db].number, key, &old);
+    if (st != ST_OK)
+        return st;
+    assert(live(v, old) && expire_at >= 0);
+    struct key_row k = row_to_key(old);
+    k.version = next_version(v, old);
+    k.expire_at = expire_at;
+    install(v, old, &k);
+    return ST_OK;
+}
+
+enum status view_move(struct view *v, uint32_t from_db, struct slice from, uint32_t to_db, struct slice to)
+{
+    struct row *source, *target;
+    enum status st;
+    if ((st = view_row(v, v->dbs[from_db].number, from, &source)) != ST_OK)
+        return st;
+    if ((st = view_row(v, v->dbs[to_db].number, to, &target)) != ST_OK)
+        return st;
+    assert(live(v, source) && source != target);
+    discard_items(v, target);
+    struct key_row k = row_to_key(source);
+    k.seq = target->seq;
+    k.db = target->db;
+    k.key = to;
+    k.version = next_version(v, target);
+    install(v, target, &k);
+    install_deleted(v, source);
+    return ST_OK;
+}
+
+enum status view_new_id(struct view *v, int64_t *ret)
+{
+    if (v->id_next == v->id_end) {
+        int64_t first;
+        enum status st = store_reserve_ids(v->store, ID_BLOCK, &first, v->err);
+        if (st != ST_OK)
+            return st;
+        v->id_next = first;
+        v->id_end = first + ID_BLOCK;
+        v->id_block_is_new = true;
+    }
+    *ret = v->id_next++;
+    return ST_OK;
+}
+
+/* ---- databases ---- */
+
+static void before_dbs_change(struct view *v)
+{
+    size_t bytes = v->ndbs * sizeof *v->dbs;
+    if (!v->dbs_changed) {
+        memcpy(v->dbs_before, v->dbs, bytes);
+        v->next_number_before = v->next_number;
+    }
+    if (!v->call_dbs_changed) {
+        memcpy(v->call_dbs, v->dbs, bytes);
+        v->call_next_number = v->next_number;
+    }
+    v->dbs_changed = v->call_dbs_changed = v->dbs_pending = true;
+    v->wrote = v->depends = true;
+}
+
+enum status view_flush_db(struct view *v, uint32_t db)
+{
+    before_dbs_change(v);
+    VEC_PUSH(v->trash, v->ntrash, v->trash_cap) = (struct trash_row){v->dbs[db].number, ROW_DB};
+    v->dbs[db] = (struct db_row){.db = db, .number = v->next_number++};
+    return ST_OK;
+}
+
+enum status view_swap_db(struct view *v, uint32_t a, uint32_t b)
+{
+    before_dbs_change(v);
+    struct db_row was = v->dbs[a];
+    v->dbs[a] = v->dbs[b];
+    v->dbs[a].db = a;
+    v->dbs[b] = was;
+    v->dbs[b].db = b;
+    return ST_OK;
+}
+
+/* What a row adds to its database's counts. */
+static int64_t counts_key(const struct row *r)
+{
+    return r->type != ROW_NONE;
+}
+
+static int64_t counts_expiry(const struct row *r)
+{
+    return r->type != ROW_NONE && r->expire_at != EXPIRE_NEVER;
+}
+
+void view_counts(const struct view *v, struct db_row *ret)
+{
+    memcpy(ret, v->dbs, v->ndbs * sizeof *ret);
+    struct db_row *d = ret; /* changes of one database tend to come together */
+    for (size_t i = 0; i < v->nchanges; i++) {
+        const struct change *c = &v->changes[i];
+        for (uint32_t k = 0; d->number != c->now->db && k < v->ndbs; k++)
+            d = &ret[k];
+        if (d->number == c->now->db) {
+            d->keys += counts_key(c->now) - counts_key(c->was);
+            d->expires += counts_expiry(c->now) - counts_expiry(c->was);
+        }
+    }
+}
+
+/* ---- items ---- */
+
+struct item_read {
+    struct view *v;
+    struct item_row *row;
+    bool found;
+};
+
+static enum status take_item(void *arg, const struct item_row *row)
+{
+    struct item_read *r = arg;
+    *r->row = *row;
+    r->row->ref.name = arena_copy(&r->v->scratch, row->ref.name);
+    r->row->value = arena_copy(&r->v->scratch, row->value);
+    r->found = true;
+    return ST_OK;
+}
+
+enum status view_item(struct view *v, const struct item_ref *ref, bool *ret_found, struct item_row *ret)
+{
+    const struct item_entry *e = items_find(&v->items, ref);
+    if (e) {
+        v->depends = true;
+        *ret_found = e->state == ITEM_PUT;
+        *ret = e->row;
+        return ST_OK;
+    }
+    struct item_read read = {v, ret, false};
+    enum status st = store_get_items(v->store, ref, 1, take_item, &read, v->err);
+    *ret_found = read.found;
+    return st;
+}
+
+enum status view_put_item(struct view *v, const struct item_row *row)
+{
+    items_put(&v->items, row);
+    v->wrote = v->depends = true;
+    return ST_OK;
+}
+
+enum status view_del_item(struct view *v, const struct item_ref *ref)
+{
+    items_del(&v->items, ref);
+    v->wrote = v->depends = true;
+    return ST_OK;
+}
+
+/* ---- the end of a call ---- */
+
+void view_accept(struct view *v)
+{
+    for (size_t i = 0; i < v->nundo; i++) {
+        struct row *old = v->undo[i].old;
+        if (old->dirty)
+            row_free(old);
+    }
+    v->nundo = 0;
+    items_accept(&v->items);
+}
+
+void view_undo(struct view *v)
+{
+    if (v->wrote && v->flushed_in_call)
+        v->poison = ST_INTERNAL;
+    while (v->nundo) {
+        struct row_undo u = v->undo[--v->nundo];
+        cache_replace(v->cache, u.fresh, u.old);
+        v->bytes -= u.fresh->nkey + u.fresh->nvalue;
+        struct change *c = &v->changes[u.fresh->change];
+        if (u.old->dirty) {
+            c->now = u.old;
+            v->bytes += u.old->nkey + u.old->nvalue;
+        } else {
+            v->npending -= c->pending;
+            v->nchanges--;
+        }
+        row_free(u.fresh);
+    }
+    items_undo(&v->items);
+    v->ntrash = v->call_trash;
+    if (v->call_dbs_changed) {
+        memcpy(v->dbs, v->call_dbs, v->ndbs * sizeof *v->dbs);
+        v->next_number = v->call_next_number;
+    }
+}
+
+/* ---- the end of a batch ---- */
+
+static void end_batch(struct view *v)
+{
+    v->nchanges = v->npending = v->bytes = 0;
+    v->ntrash = v->trash_flushed = 0;
+    v->dbs_changed = v->dbs_pending = v->id_block_is_new = false;
+    v->poison = ST_OK;
+    items_clear(&v->items);
+    arena_reset(&v->arena);
+}
+
+void view_committed(struct view *v)
+{
+    view_counts(v, v->call_dbs);
+    memcpy(v->dbs, v->call_dbs, v->ndbs * sizeof *v->dbs);
+    for (size_t i = 0; i < v->nchanges; i++) {
+        v->changes[i].now->dirty = 0;
+        row_free(v->changes[i].was);
+    }
+    v->counts_unsaved = false;
+    end_batch(v);
+}
+
+void view_rolled_back(struct view *v)
+{
+    for (size_t i = v->nchanges; i > 0; i--) {
+        struct change *c = &v->changes[i - 1];
+        cache_replace(v->cache, c->now, c->was);
+        row_free(c->now);
+    }
+    if (v->dbs_changed) {
+        memcpy(v->dbs, v->dbs_before, v->ndbs * sizeof *v->dbs);
+        v->next_number = v->next_number_before;
+        v->counts_stale = true;
+    }
+    if (v->id_block_is_new)
+        v->id_next = v->id_end = 0;
+    end_batch(v);
+}
+
+bool view_has_changes(const struct view *v)
+{
+    return v->nchanges || v->items.len || v->ntrash || v->dbs_changed;
+}
+
+/* ---- into the tables ---- */
+
+/* A key that was created and deleted again before it reached the tables has nothing to do there. */
+static bool never_was(const struct change *c)
+{
+    return c->now->seq == 0 && c->now->type == ROW_NONE;
+}
+
+static void gather_keys(struct view *v, struct changes *out)
+{
+    out->keys = arena_alloc(&v->scratch, (v->npending + 1) * sizeof *out->keys);
+    for (size_t i = 0; i < v->nchanges; i++) {
+        struct change *c = &v->changes[i];
+        if (c->pending && !never_was(c))
+            out->keys[out->nkeys++] = row_to_key(c->now);
+    }
+}
+
+static void gather_items(struct view *v, struct changes *out)
+{
+    struct item_row *rows = arena_alloc(&v->scratch, (v->items.npending + 1) * sizeof *rows);
+    struct item_ref *gone = arena_alloc(&v->scratch, (v->items.npending + 1) * sizeof *gone);
+    for (size_t i = 0; i < v->items.len; i++) {
+        const struct item_entry *e = &v->items.entries[i];
+        if (!e->pending)
+            continue;
+        if (e->state == ITEM_PUT)
+            rows[out->nitems++] = e->row;
+        else if (e->state == ITEM_GONE)
+            gone[out->ngone++] = e->row.ref;
+    }
+    out->items = rows;
+    out->gone = gone;
+}
+
+/* Databases whose row in larder_db differs from what it would be after this batch. */
+static void gather_dbs(struct view *v, struct changes *out)
+{
+    struct db_row *dbs = arena_alloc(&v->scratch, (v->ndbs + 1) * sizeof *dbs);
+    view_counts(v, dbs);
+    for (uint32_t i = 0; i < v->ndbs; i++) {
+        if (v->dbs_pending || v->counts_unsaved || dbs[i].keys != v->dbs[i].keys ||
+            dbs[i].expires != v->dbs[i].expires)
+            dbs[out->ndbs++] = dbs[i];
+    }
+    out->dbs = dbs;
+}
+
+static void flushed(struct view *v, const struct changes *applied)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < v->nchanges; i++) {
+        struct change *c = &v->changes[i];
+        if (c->pending && !never_was(c))
+            c->now->seq = applied->keys[n++].seq;
+        c->pending = false;
+    }
+    v->npending = 0;
+    v->trash_flushed = v->ntrash;
+    v->dbs_pending = false;
+    items_flushed(&v->items);
+    v->flushed_in_call = true;
+}
+
+enum status view_flush(struct view *v)
+{
+    if (!v->npending && !v->items.npending && v->trash_flushed == v->ntrash && !v->dbs_pending)
+        return ST_OK;
+    struct changes c = {0};
+    gather_keys(v, &c);
+    gather_items(v, &c);
+    gather_dbs(v, &c);
+    c.trash = v->trash + v->trash_flushed;
+    c.ntrash = v->ntrash - v->trash_flushed;
+    enum status st = store_apply(v->store, &c, v->err);
+    if (st != ST_OK) {
+        v->poison = st;
+        return st;
+    }
+    v->stats->rows_written += c.nkeys + c.nitems + c.ngone + c.ntrash + c.ndbs;
+    flushed(v, &c);
+    return ST_OK;
+}

@@ -1,0 +1,87 @@
+/* What view.c, view_string.c, view_scan.c and engine.c share. */
+#ifndef LARDER_ENGINE_VIEW_INTERNAL_H
+#define LARDER_ENGINE_VIEW_INTERNAL_H
+
+#include "engine/cache.h"
+#include "engine/engine.h"
+#include "engine/items.h"
+#include "engine/view.h"
+
+/* A key that the batch changed: its row before the batch (clean, out of the cache) and now (dirty, in it). */
+struct change {
+    struct row *was;
+    struct row *now;
+    bool pending; /* not in the tables of the running transaction yet */
+};
+
+struct row_undo {
+    struct row *old;
+    struct row *fresh;
+};
+
+struct view {
+    struct store *store;
+    struct cache *cache;
+    struct engine_stats *stats;
+    struct error *err; /* where the running call's failures are described */
+    int64_t now_us;
+    struct rand rnd;
+
+    struct db_row *dbs; /* by logical number; counts as of the last commit */
+    uint32_t ndbs;
+    uint32_t next_number;
+    bool counts_stale;   /* someone else wrote: count again before believing */
+    bool counts_unsaved; /* counted again: the next commit writes the counts */
+
+    int64_t id_next, id_end; /* reserved ids; the block ends before id_end */
+    bool id_block_is_new;    /* reserved in the running transaction */
+
+    /* the batch */
+    struct change *changes;
+    size_t nchanges, changes_cap;
+    size_t npending;
+    size_t bytes; /* of changed rows, for bounding a batch */
+    struct items items;
+    struct trash_row *trash;
+    size_t ntrash, trash_cap;
+    size_t trash_flushed;
+    struct db_row *dbs_before; /* a copy from before the first change of the batch, when dbs_changed */
+    uint32_t next_number_before;
+    bool dbs_changed;
+    bool dbs_pending;
+    struct arena arena;
+    enum status
+        poison; /* a command failed after its writes had reached the transaction: it must not commit */
+
+    /* the call */
+    struct row_undo *undo;
+    size_t nundo, undo_cap;
+    size_t call_trash;
+    struct db_row *call_dbs; /* as dbs_before, for the running call, when call_dbs_changed */
+    uint32_t call_next_number;
+    bool call_dbs_changed;
+    bool wrote;
+    bool depends;
+    bool flushed_in_call;
+    struct arena scratch;
+};
+
+/* The row under a key whatever its state, from memory or the tables; never NULL on success. */
+enum status view_row(struct view *v, uint32_t number, struct slice key, struct row **ret) MUST_CHECK;
+
+/* Brings what the batch changed so far into the running transaction, so that SQL sees it. */
+enum status view_flush(struct view *v) MUST_CHECK;
+
+/* Every database as this batch sees it: ret has room for all. */
+void view_counts(const struct view *v, struct db_row *ret);
+
+void view_accept(struct view *v); /* the running call is kept */
+void view_undo(struct view *v);   /* ... or undone */
+
+/* The batch is committed: changed rows become clean. Or it is not: everything is as before. */
+void view_committed(struct view *v);
+void view_rolled_back(struct view *v);
+
+bool view_has_changes(const struct view *v);
+
+#endif

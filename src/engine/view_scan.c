@@ -1,0 +1,148 @@
+/* Many rows at once: SCAN, KEYS, RANDOMKEY, counts, ranges of items. What this batch changed is brought into
+   the running transaction first, so that SQL sees it and nothing has to be merged. */
+#include "engine/view.h"
+
+#include "engine/view_internal.h"
+
+#define SCAN_SPARE_ROWS                                                                                      \
+    1024 /* rows of other databases, or dead ones, that a page of SCAN looks at beyond its count */
+#define RANDOM_TRIES 8
+#define RANDOM_ROWS  64
+
+struct key_walk {
+    struct view *v;
+    uint32_t number;
+    view_key_fn *fn;
+    void *arg;
+    int64_t last_seq;
+    uint32_t seen;
+    uint32_t found;
+};
+
+static enum status walk_row(void *arg, const struct key_row *k)
+{
+    struct key_walk *w = arg;
+    w->seen++;
+    w->last_seq = k->seq;
+    int64_t now = view_now(w->v);
+    bool live = k->type != ROW_NONE && (k->expire_at == EXPIRE_NEVER || k->expire_at > now);
+    if (k->db != w->number || !live)
+        return ST_OK;
+    w->found++;
+    return w->fn(w->arg, k->key, k);
+}
+
+enum status view_scan(struct view *v, uint32_t db, int64_t *cursor, uint32_t count, view_key_fn *fn,
+                      void *arg)
+{
+    enum status st = view_flush(v);
+    struct key_walk w = {.v = v, .number = v->dbs[db].number, .fn = fn, .arg = arg};
+    struct key_scan q = {.order = KEYS_BY_SEQ_DESC, .seq_below = *cursor ? *cursor : INT64_MAX};
+    uint32_t total = 0;
+    while (st == ST_OK && w.found < count && total < count + SCAN_SPARE_ROWS) {
+        q.limit = count - w.found;
+        w.seen = 0;
+        st = store_scan_keys(v->store, &q, walk_row, &w, v->err);
+        total += w.seen;
+        q.seq_below = w.last_seq;
+        if (w.seen < q.limit) {
+            *cursor = 0;
+            return st;
+        }
+    }
+    *cursor = q.seq_below;
+    return st;
+}
+
+enum status view_each_key(struct view *v, uint32_t db, struct slice prefix, view_key_fn *fn, void *arg)
+{
+    enum status st = view_flush(v);
+    if (st != ST_OK)
+        return st;
+    struct key_walk w = {.v = v, .number = v->dbs[db].number, .fn = fn, .arg = arg};
+    struct key_scan q = {.db = w.number, .order = KEYS_BY_KEY, .prefix = prefix, .limit = UINT32_MAX};
+    return store_scan_keys(v->store, &q, walk_row, &w, v->err);
+}
+
+struct pick {
+    struct arena *arena;
+    struct slice key;
+};
+
+/* Keeps the first key and ends the walk, which has to be told by a status of its own. */
+static enum status pick_first(void *arg, struct slice key, const struct key_row *row)
+{
+    struct pick *p = arg;
+    (void)row;
+    if (!p->key.p)
+        p->key = arena_copy(p->arena, key);
+    return ST_MISSING;
+}
+
+static enum status pick_from(struct view *v, struct key_walk *w, const struct key_scan *q)
+{
+    enum status st = store_scan_keys(v->store, q, walk_row, w, v->err);
+    return w->found ? ST_OK : st;
+}
+
+enum status view_random_key(struct view *v, uint32_t db, struct arena *arena, struct slice *ret)
+{
+    struct pick p = {.arena = arena};
+    struct key_walk w = {.v = v, .number = v->dbs[db].number, .fn = pick_first, .arg = &p};
+    struct key_walk top = {.v = v,
+                           .number = UINT32_MAX}; /* matches no database: only looks for the highest seq */
+    struct key_scan q = {.order = KEYS_BY_SEQ_DESC, .seq_below = INT64_MAX, .limit = 1};
+    enum status st = view_flush(v);
+    if (st == ST_OK)
+        st = store_scan_keys(v->store, &q, walk_row, &top, v->err);
+    q.limit = RANDOM_ROWS;
+    for (int i = 0; st == ST_OK && top.seen && !w.found && i < RANDOM_TRIES; i++) {
+        q.seq_below = (int64_t)rand_below(&v->rnd, (uint64_t)top.last_seq) + 2;
+        st = pick_from(v, &w, &q);
+    }
+    struct key_scan all = {.db = w.number, .order = KEYS_BY_KEY, .limit = UINT32_MAX};
+    if (st == ST_OK && top.seen && !w.found)
+        st = pick_from(v, &w, &all);
+    *ret = p.key;
+    return st;
+}
+
+/* Counts again after someone else wrote to the tables. They hold this batch's changes already (see
+   view_flush); the counts kept in the view are those of before the batch. */
+static enum status recount(struct view *v)
+{
+    struct db_row *now = arena_alloc(&v->scratch, v->ndbs * sizeof *now);
+    view_counts(v, now);
+    for (uint32_t i = 0; i < v->ndbs; i++) {
+        int64_t keys, expires;
+        enum status st = store_count_keys(v->store, v->dbs[i].number, &keys, &expires, v->err);
+        if (st != ST_OK)
+            return st;
+        v->dbs[i].keys += keys - now[i].keys;
+        v->dbs[i].expires += expires - now[i].expires;
+    }
+    v->counts_stale = false;
+    v->counts_unsaved = true;
+    return ST_OK;
+}
+
+enum status view_db_size(struct view *v, uint32_t db, int64_t *ret_keys, int64_t *ret_expires)
+{
+    enum status st = view_flush(v);
+    if (st == ST_OK && v->counts_stale)
+        st = recount(v);
+    int64_t expired = 0;
+    struct db_row *now = arena_alloc(&v->scratch, v->ndbs * sizeof *now);
+    view_counts(v, now);
+    if (st == ST_OK && now[db].expires > 0)
+        st = store_count_expired(v->store, now[db].number, view_now(v), &expired, v->err);
+    *ret_keys = now[db].keys - expired;
+    *ret_expires = now[db].expires - expired;
+    return st;
+}
+
+enum status view_scan_items(struct view *v, const struct item_scan *q, store_item_fn *fn, void *arg)
+{
+    enum status st = view_flush(v);
+    return st == ST_OK ? store_scan_items(v->store, q, fn, arg, v->err) : st;
+}
