@@ -141,7 +141,7 @@ static void silence(struct session *session, struct reply *reply, size_t mark)
 static bool run(struct server *server, struct session *session, const struct command *cmd,
                 const struct slice *argv, int argc, struct reply *reply, size_t mark)
 {
-    struct error err;
+    struct error *err = engine_error(server->engine);
     struct call call = {.server = server,
                         .session = session,
                         .cmd = cmd,
@@ -150,7 +150,7 @@ static bool run(struct server *server, struct session *session, const struct com
                         .reply = reply,
                         .view = server->view,
                         .arena = &server->call_arena,
-                        .err = &err};
+                        .err = err};
     const char *arena_was = server->call_arena.next;
     uint64_t errors_were = reply->errors;
     int64_t start = server->clock_us;
@@ -160,7 +160,7 @@ static bool run(struct server *server, struct session *session, const struct com
     struct engine_trace trace = engine_leave(server->engine, st == ST_OK);
     if (UNLIKELY(st != ST_OK)) {
         reply->ops->rewind(reply, mark);
-        reply_status(reply, st, &err);
+        reply_status(reply, st, err);
     }
     if (server->call_arena.next != arena_was)
         arena_reset(&server->call_arena);
