@@ -133,12 +133,21 @@ void server_note_error(struct server *s, const char *code)
     s->error_codes[i].count++;
 }
 
+void server_pause(struct server *s, enum pause_mode mode, int64_t until_us)
+{
+    if (mode > s->pause)
+        s->pause = mode;
+    if (until_us > s->pause_until_us)
+        s->pause_until_us = until_us;
+}
+
 bool server_paused(struct server *s, const struct command *c, int64_t mono_us)
 {
     if (s->pause == PAUSE_NONE)
         return false;
     if (mono_us >= s->pause_until_us) {
         s->pause = PAUSE_NONE;
+        s->pause_until_us = 0;
         return false;
     }
     return s->pause == PAUSE_ALL || (c && (c->flags & (CMD_WRITE | CMD_MAY_REPLICATE)));

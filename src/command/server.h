@@ -10,6 +10,9 @@
 #include "base/slice.h"
 #include "config/config.h"
 
+/* The Redis whose commands and answers these are: clients choose what they send by it. */
+#define REDIS_VERSION "7.0.15"
+
 struct engine;
 struct view;
 struct session;
@@ -99,6 +102,9 @@ void server_reset_stats(struct server *s);
 
 /* Counts an error reply by its code ("ERR", "WRONGTYPE"). */
 void server_note_error(struct server *s, const char *code);
+
+/* CLIENT PAUSE: a pause only ever becomes longer and stricter, until it ends. */
+void server_pause(struct server *s, enum pause_mode mode, int64_t until_us);
 
 /* True while commands of this kind must wait (CLIENT PAUSE). */
 bool server_paused(struct server *s, const struct command *c, int64_t mono_us);

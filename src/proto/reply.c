@@ -15,7 +15,7 @@ void reply_errorf(struct reply *r, const char *fmt, ...)
     va_copy(again, args);
     int n = vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    r->errors++;
+    reply_note_error(r, n >= 0 ? text : "ERR");
     if (n >= 0 && (size_t)n < sizeof text) {
         r->ops->error(r, slice_of(text, (size_t)n));
     } else if (n >= 0) {

@@ -1,0 +1,238 @@
+/* Commands about the connection itself: greeting, password, database, farewell. */
+#include "command/command.h"
+
+#include <limits.h>
+
+#include "base/num.h"
+#include "command/args.h"
+#include "command/server.h"
+#include "command/session.h"
+#include "engine/view.h"
+
+static const char ERR_WRONGPASS[] = "WRONGPASS invalid username-password pair or user is disabled.";
+
+static enum status ping(struct call *c)
+{
+    if (c->argc > 2)
+        reply_wrong_arity(c);
+    else if (c->argc == 2)
+        reply_bulk(c->reply, c->argv[1]);
+    else
+        reply_simple(c->reply, "PONG");
+    return ST_OK;
+}
+
+static enum status echo(struct call *c)
+{
+    reply_bulk(c->reply, c->argv[1]);
+    return ST_OK;
+}
+
+/* ---- authentication ---- */
+
+/* Takes as long for a wrong guess as for a right one, so that time tells nothing about the password. */
+static bool same_secret(struct slice guess, struct slice secret)
+{
+    unsigned char differs = guess.n != secret.n;
+    for (size_t i = 0; i < guess.n; i++)
+        differs |= (unsigned char)(guess.p[i] ^ (i < secret.n ? secret.p[i] : 0));
+    return !differs;
+}
+
+/* Without a password configured, any will do for the default user. */
+static bool authenticate(struct call *c, struct slice user, struct slice password)
+{
+    struct slice secret = slice_str(c->server->config->requirepass);
+    if (slice_eq(user, SLICE("default")) && (secret.n == 0 || same_secret(password, secret))) {
+        c->session->authenticated = true;
+        return true;
+    }
+    c->server->stats.acl_denied_auth++;
+    reply_error(c->reply, ERR_WRONGPASS);
+    return false;
+}
+
+static enum status auth(struct call *c)
+{
+    struct slice user = c->argc == 3 ? c->argv[1] : SLICE("default");
+    if (c->argc > 3) {
+        reply_error(c->reply, ERR_SYNTAX);
+    } else if (c->argc == 2 && !c->server->config->requirepass[0]) {
+        reply_error(c->reply, "ERR AUTH <password> called without any password configured for the default "
+                              "user. Are you sure your configuration is correct?");
+    } else if (authenticate(c, user, c->argv[c->argc - 1])) {
+        reply_ok(c->reply);
+    }
+    return ST_OK;
+}
+
+/* ---- HELLO ---- */
+
+struct hello_options {
+    int resp; /* 0: as it is */
+    bool auth;
+    struct slice user, password;
+    bool setname;
+    struct slice name;
+};
+
+static bool parse_hello(struct call *c, struct hello_options *o)
+{
+    int64_t version;
+    *o = (struct hello_options){0};
+    if (c->argc < 2)
+        return true;
+    if (!arg_i64(c, 1, &version, "ERR Protocol version is not an integer or out of range"))
+        return false;
+    if (version < 2 || version > 3) {
+        reply_error(c->reply, "NOPROTO unsupported protocol version");
+        return false;
+    }
+    o->resp = (int)version;
+    for (int i = 2; i < c->argc; i++) {
+        int more = c->argc - 1 - i;
+        if (slice_is(c->argv[i], "auth") && more >= 2) {
+            o->auth = true;
+            o->user = c->argv[i + 1];
+            o->password = c->argv[i + 2];
+            i += 2;
+        } else if (slice_is(c->argv[i], "setname") && more >= 1) {
+            o->setname = true;
+            o->name = c->argv[++i];
+            if (!session_name_valid(o->name)) {
+                reply_error(c->reply,
+                            "ERR Client names cannot contain spaces, newlines or special characters.");
+                return false;
+            }
+        } else {
+            reply_errorf(c->reply, "ERR Syntax error in HELLO option '%.*s'",
+                         (int)strnlen(c->argv[i].p, c->argv[i].n), c->argv[i].p);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Answers in the protocol that was asked for. Clients check that the server calls itself "redis", and which
+   version's commands they may use. */
+static void reply_greeting(struct call *c)
+{
+    struct reply *r = c->reply;
+    reply_map(r, 7);
+    reply_bulk_str(r, "server");
+    reply_bulk_str(r, "redis");
+    reply_bulk_str(r, "version");
+    reply_bulk_str(r, REDIS_VERSION);
+    reply_bulk_str(r, "proto");
+    reply_integer(r, c->session->resp);
+    reply_bulk_str(r, "id");
+    reply_integer(r, (int64_t)c->session->id);
+    reply_bulk_str(r, "mode");
+    reply_bulk_str(r, "standalone");
+    reply_bulk_str(r, "role");
+    reply_bulk_str(r, "master");
+    reply_bulk_str(r, "modules");
+    reply_array(r, 0);
+}
+
+static enum status hello(struct call *c)
+{
+    struct hello_options o;
+    if (!parse_hello(c, &o))
+        return ST_OK;
+    if (o.auth && !authenticate(c, o.user, o.password))
+        return ST_OK;
+    if (!c->session->authenticated && c->server->config->requirepass[0]) {
+        reply_error(c->reply,
+                    "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
+                    "AUTH <user> <pass> option can be used to authenticate the client and select the RESP "
+                    "protocol version at the same time");
+        return ST_OK;
+    }
+    if (o.setname)
+        session_set_name(c->session, o.name);
+    if (o.resp)
+        c->session->resp = c->reply->resp = o.resp;
+    reply_greeting(c);
+    return ST_OK;
+}
+
+/* ---- state ---- */
+
+static enum status select_db(struct call *c)
+{
+    int64_t db;
+    if (!arg_i64(c, 1, &db, NULL))
+        return ST_OK;
+    if (db < INT_MIN || db > INT_MAX) {
+        reply_error(c->reply, ERR_NOT_INT);
+    } else if (db < 0 || db >= (int64_t)view_databases(c->view)) {
+        reply_error(c->reply, "ERR DB index is out of range");
+    } else {
+        c->session->db = (uint32_t)db;
+        reply_ok(c->reply);
+    }
+    return ST_OK;
+}
+
+static enum status reset(struct call *c)
+{
+    if (c->session->monitor) {
+        c->session->monitor = false;
+        c->server->nmonitors--;
+    }
+    session_reset(c->session, !c->server->config->requirepass[0]);
+    c->reply->resp = c->session->resp;
+    reply_simple(c->reply, "RESET");
+    return ST_OK;
+}
+
+static enum status quit(struct call *c)
+{
+    reply_ok(c->reply);
+    c->session->ops->close(c->session, true);
+    return ST_OK;
+}
+
+#define HANDSHAKE (CMD_NOSCRIPT | CMD_LOADING | CMD_STALE | CMD_FAST | CMD_NO_AUTH | CMD_ALLOW_BUSY)
+
+/* clang-format off */
+const struct command connection_commands[] = {
+    {
+        .name = "ping", .fn = ping, .arity = -1, .flags = CMD_FAST, .categories = CAT_FAST | CAT_CONNECTION,
+        .summary = "Answers PONG, or the given message.", .since = "1.0.0", .group = "connection",
+        .complexity = "O(1)", .tips = {"request_policy:all_shards", "response_policy:all_succeeded"},
+    },
+    {
+        .name = "echo", .fn = echo, .arity = 2, .flags = CMD_LOADING | CMD_STALE | CMD_FAST,
+        .categories = CAT_FAST | CAT_CONNECTION, .summary = "Answers the given message.", .since = "1.0.0",
+        .group = "connection", .complexity = "O(1)",
+    },
+    {
+        .name = "hello", .fn = hello, .arity = -1, .flags = HANDSHAKE, .categories = CAT_FAST | CAT_CONNECTION,
+        .summary = "Chooses the protocol, and with it authenticates and names the connection.",
+        .since = "6.0.0", .group = "connection", .complexity = "O(1)",
+    },
+    {
+        .name = "auth", .fn = auth, .arity = -2, .flags = HANDSHAKE, .categories = CAT_FAST | CAT_CONNECTION,
+        .summary = "Authenticates the connection.", .since = "1.0.0", .group = "connection",
+        .complexity = "O(1)",
+    },
+    {
+        .name = "select", .fn = select_db, .arity = 2, .flags = CMD_LOADING | CMD_STALE | CMD_FAST,
+        .categories = CAT_FAST | CAT_CONNECTION, .summary = "Chooses the connection's database.",
+        .since = "1.0.0", .group = "connection", .complexity = "O(1)",
+    },
+    {
+        .name = "quit", .fn = quit, .arity = -1, .flags = HANDSHAKE, .categories = CAT_FAST | CAT_CONNECTION,
+        .summary = "Closes the connection once everything has been answered.", .since = "1.0.0",
+        .group = "connection", .complexity = "O(1)",
+    },
+    {
+        .name = "reset", .fn = reset, .arity = 1, .flags = HANDSHAKE, .categories = CAT_FAST | CAT_CONNECTION,
+        .summary = "Brings the connection back to the state of a new one.", .since = "6.2.0",
+        .group = "connection", .complexity = "O(1)",
+    },
+    {.name = NULL},
+};
+/* clang-format on */
