@@ -52,7 +52,6 @@ enum status arg_any(struct call *c, int i, const struct row **ret)
 enum status arg_row(struct call *c, int i, enum row_type type, const struct row **ret, bool *ret_wrong)
 {
     enum status st = arg_any(c, i, ret);
-
     *ret_wrong = false;
     if (st != ST_OK || !*ret || (*ret)->type == type)
         return st;
@@ -60,6 +59,26 @@ enum status arg_row(struct call *c, int i, enum row_type type, const struct row 
     *ret = NULL;
     *ret_wrong = true;
     return ST_OK;
+}
+
+const char *row_type_name(enum row_type type)
+{
+    switch (type) {
+    case ROW_STRING:
+        return "string";
+    case ROW_HASH:
+        return "hash";
+    case ROW_LIST:
+        return "list";
+    case ROW_SET:
+        return "set";
+    case ROW_ZSET:
+        return "zset";
+    case ROW_NONE:
+    case ROW_DB:
+        break;
+    }
+    return "none";
 }
 
 uint32_t call_db(const struct call *c)
@@ -70,7 +89,6 @@ uint32_t call_db(const struct call *c)
 void reply_wrong_arity(struct call *c)
 {
     char name[64];
-
     command_full_name(c->cmd, name);
     reply_errorf(c->reply, "ERR wrong number of arguments for '%s' command", name);
 }
@@ -81,7 +99,6 @@ static void container_name(const struct call *c, char out[SHOWN_NAME_MAX + 1])
 {
     struct slice name = c->argv[0];
     size_t n = name.n < SHOWN_NAME_MAX ? name.n : SHOWN_NAME_MAX;
-
     for (size_t i = 0; i < n; i++)
         out[i] = name.p[i] >= 'a' && name.p[i] <= 'z' ? (char)(name.p[i] - 'a' + 'A') : name.p[i];
     out[n] = '\0';
@@ -92,7 +109,6 @@ void reply_unknown_sub(struct call *c)
     char container[SHOWN_NAME_MAX + 1];
     struct slice word = c->argv[1];
     size_t n = word.n < SHOWN_NAME_MAX ? word.n : SHOWN_NAME_MAX;
-
     container_name(c, container);
     reply_errorf(c->reply, "ERR unknown subcommand or wrong number of arguments for '%.*s'. Try %s HELP.",
                  (int)n, word.p, container);
@@ -102,12 +118,11 @@ void reply_help(struct call *c, const char *const *lines)
 {
     static const char form[] = " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:";
     char head[SHOWN_NAME_MAX + sizeof form];
-    size_t n = 0;
-
-    while (lines[n])
-        n++;
     container_name(c, head);
     memcpy(head + strlen(head), form, sizeof form);
+    size_t n = 0;
+    while (lines[n])
+        n++;
     reply_array(c->reply, n + 3);
     reply_simple(c->reply, head);
     for (size_t i = 0; i < n; i++)

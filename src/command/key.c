@@ -1,0 +1,506 @@
+/* Keys whatever they hold: DEL, EXISTS, TYPE, RENAME, COPY, MOVE and OBJECT, and whole databases of them:
+   DBSIZE, FLUSHDB, SWAPDB. None but COPY depends on how large a value is. */
+#include "command/args.h"
+
+#include "base/num.h"
+
+static const char ERR_SAME_OBJECT[] = "ERR source and destination objects are the same";
+static const char ERR_DB_RANGE[] = "ERR DB index is out of range";
+
+/* ---- one key or several ---- */
+
+static enum status del(struct call *c)
+{
+    int64_t n = 0;
+    for (int i = 1; i < c->argc; i++) {
+        bool existed;
+        enum status st = view_del(c->view, call_db(c), c->argv[i], &existed);
+        if (st != ST_OK)
+            return st;
+        n += existed;
+    }
+    reply_integer(c->reply, n);
+    return ST_OK;
+}
+
+/* EXISTS and TOUCH: a key named twice counts twice. */
+static enum status exists(struct call *c)
+{
+    int64_t n = 0;
+    for (int i = 1; i < c->argc; i++) {
+        const struct row *row;
+        enum status st = arg_any(c, i, &row);
+        if (st != ST_OK)
+            return st;
+        n += row != NULL;
+    }
+    reply_integer(c->reply, n);
+    return ST_OK;
+}
+
+static enum status type(struct call *c)
+{
+    const struct row *row;
+    enum status st = arg_any(c, 1, &row);
+    if (st == ST_OK)
+        reply_simple(c->reply, row_type_name(row ? (enum row_type)row->type : ROW_NONE));
+    return st;
+}
+
+static enum status randomkey(struct call *c)
+{
+    struct slice key;
+    enum status st = view_random_key(c->view, call_db(c), c->arena, &key);
+    if (st != ST_OK)
+        return st;
+    if (key.p)
+        reply_bulk(c->reply, key);
+    else
+        reply_null(c->reply);
+    return ST_OK;
+}
+
+/* ---- to another name ---- */
+
+/* A key onto itself is a success that changes nothing, for RENAME; for RENAMENX the new name is taken. */
+static enum status rename_key(struct call *c, bool if_free, bool *ret_done)
+{
+    const struct row *row;
+    enum status st = arg_any(c, 1, &row);
+    *ret_done = false;
+    if (st != ST_OK)
+        return st;
+    if (!row) {
+        reply_error(c->reply, ERR_NO_KEY);
+        return ST_OK;
+    }
+    bool same = slice_eq(c->argv[1], c->argv[2]);
+    if (if_free) {
+        if (!same && (st = arg_any(c, 2, &row)) != ST_OK)
+            return st;
+        if (row) {
+            reply_integer(c->reply, 0);
+            return ST_OK;
+        }
+    }
+    *ret_done = true;
+    return same ? ST_OK : view_move(c->view, call_db(c), c->argv[1], call_db(c), c->argv[2]);
+}
+
+static enum status rename_always(struct call *c)
+{
+    bool done;
+    enum status st = rename_key(c, false, &done);
+    if (st == ST_OK && done)
+        reply_ok(c->reply);
+    return st;
+}
+
+static enum status renamenx(struct call *c)
+{
+    bool done;
+    enum status st = rename_key(c, true, &done);
+    if (st == ST_OK && done)
+        reply_integer(c->reply, 1);
+    return st;
+}
+
+/* The number of a database that a client names. */
+static bool arg_db(struct call *c, int i, uint32_t *ret)
+{
+    int64_t n;
+    if (!arg_i64(c, i, &n, NULL))
+        return false;
+    if (n < INT32_MIN || n > INT32_MAX)
+        return arg_range(c, i, INT32_MIN, INT32_MAX, &n, NULL);
+    if (n < 0 || n >= view_databases(c->view)) {
+        reply_error(c->reply, ERR_DB_RANGE);
+        return false;
+    }
+    *ret = (uint32_t)n;
+    return true;
+}
+
+static enum status move(struct call *c)
+{
+    uint32_t to;
+    if (!arg_db(c, 2, &to))
+        return ST_OK;
+    if (to == call_db(c)) {
+        reply_error(c->reply, ERR_SAME_OBJECT);
+        return ST_OK;
+    }
+    const struct row *from, *there = NULL;
+    enum status st = arg_any(c, 1, &from);
+    if (st == ST_OK && from)
+        st = view_get(c->view, to, c->argv[1], &there);
+    if (st != ST_OK)
+        return st;
+    bool moves = from && !there;
+    if (moves && (st = view_move(c->view, call_db(c), c->argv[1], to, c->argv[1])) != ST_OK)
+        return st;
+    reply_integer(c->reply, moves);
+    return ST_OK;
+}
+
+/* ---- COPY ---- */
+
+/* Copies the pieces of a long string to a fresh id. They stay in memory until the batch has been committed.
+ */
+static enum status copy_chunks(struct call *c, const struct row_ext *from, int64_t *ret_id)
+{
+    enum status st = view_new_id(c->view, ret_id);
+    for (int64_t pos = 0; st == ST_OK && pos * STORE_CHUNK_BYTES < from->size; pos++) {
+        struct item_ref ref = {.table = ITEM_CHUNK, .id = from->id, .pos = pos};
+        struct item_row item;
+        bool found;
+        st = view_item(c->view, &ref, &found, &item);
+        if (st != ST_OK || !found)
+            continue;
+        item.ref = (struct item_ref){.table = ITEM_CHUNK, .id = *ret_id, .pos = pos};
+        item.value = arena_copy(view_arena(c->view), item.value);
+        st = view_put_item(c->view, &item);
+    }
+    return st;
+}
+
+static enum status copy_row(struct call *c, const struct row *row, uint32_t to_db, struct slice to)
+{
+    struct row_ext items = row_items(row);
+    struct row_draft d = {
+        .type = (enum row_type)row->type,
+        .value = row_value(row),
+        .size = items.size,
+        .first = items.first,
+        .expire_at = row->expire_at,
+    };
+    enum status st = items.id ? copy_chunks(c, &items, &d.id) : ST_OK;
+    return st == ST_OK ? view_put(c->view, to_db, to, &d) : st;
+}
+
+static bool read_copy_options(struct call *c, uint32_t *ret_db, bool *ret_replace)
+{
+    *ret_db = call_db(c);
+    *ret_replace = false;
+    for (int i = 3; i < c->argc; i++) {
+        if (slice_is(c->argv[i], "replace")) {
+            *ret_replace = true;
+        } else if (slice_is(c->argv[i], "db") && i + 1 < c->argc) {
+            if (!arg_db(c, ++i, ret_db))
+                return false;
+        } else {
+            reply_error(c->reply, ERR_SYNTAX);
+            return false;
+        }
+    }
+    if (*ret_db == call_db(c) && slice_eq(c->argv[1], c->argv[2])) {
+        reply_error(c->reply, ERR_SAME_OBJECT);
+        return false;
+    }
+    return true;
+}
+
+static enum status copy(struct call *c)
+{
+    uint32_t to_db;
+    bool replace;
+    if (!read_copy_options(c, &to_db, &replace))
+        return ST_OK;
+    const struct row *from, *there = NULL;
+    enum status st = arg_any(c, 1, &from);
+    if (st == ST_OK && from)
+        st = view_get(c->view, to_db, c->argv[2], &there);
+    if (st != ST_OK)
+        return st;
+    bool copies = from && (!there || replace);
+    if (copies && (st = copy_row(c, from, to_db, c->argv[2])) != ST_OK)
+        return st;
+    reply_integer(c->reply, copies);
+    return ST_OK;
+}
+
+/* ---- databases ---- */
+
+static enum status dbsize(struct call *c)
+{
+    int64_t keys, expires;
+    enum status st = view_db_size(c->view, call_db(c), &keys, &expires);
+    if (st == ST_OK)
+        reply_integer(c->reply, keys);
+    return st;
+}
+
+static enum status swapdb(struct call *c)
+{
+    int64_t a, b;
+    if (!arg_range(c, 1, INT32_MIN, INT32_MAX, &a, "ERR invalid first DB index") ||
+        !arg_range(c, 2, INT32_MIN, INT32_MAX, &b, "ERR invalid second DB index"))
+        return ST_OK;
+    int64_t n = view_databases(c->view);
+    if (a < 0 || b < 0 || a >= n || b >= n) {
+        reply_error(c->reply, ERR_DB_RANGE);
+        return ST_OK;
+    }
+    enum status st = a == b ? ST_OK : view_swap_db(c->view, (uint32_t)a, (uint32_t)b);
+    if (st == ST_OK)
+        reply_ok(c->reply);
+    return st;
+}
+
+/* ASYNC and SYNC are the same here: the rows are out of sight at once, and the sweeper removes them later. */
+static bool read_flush_mode(struct call *c)
+{
+    if (c->argc == 1 || (c->argc == 2 && (slice_is(c->argv[1], "async") || slice_is(c->argv[1], "sync"))))
+        return true;
+    reply_error(c->reply, ERR_SYNTAX);
+    return false;
+}
+
+static enum status flushdb(struct call *c)
+{
+    if (!read_flush_mode(c))
+        return ST_OK;
+    enum status st = view_flush_db(c->view, call_db(c));
+    if (st == ST_OK)
+        reply_ok(c->reply);
+    return st;
+}
+
+static enum status flushall(struct call *c)
+{
+    if (!read_flush_mode(c))
+        return ST_OK;
+    for (uint32_t db = 0; db < view_databases(c->view); db++) {
+        enum status st = view_flush_db(c->view, db);
+        if (st != ST_OK)
+            return st;
+    }
+    reply_ok(c->reply);
+    return ST_OK;
+}
+
+/* ---- OBJECT ---- */
+
+#define EMBSTR_MAX  44    /* bytes of a string that Redis keeps together with its header */
+#define SHARED_INTS 10000 /* 0 .. 9999: integers that all keys share in Redis, which says so with INT_MAX */
+
+/* The row behind OBJECT's key; NULL when a null has been replied. */
+static enum status object_row(struct call *c, const struct row **ret)
+{
+    enum status st = arg_any(c, 2, ret);
+    if (st == ST_OK && !*ret)
+        reply_null(c->reply);
+    return st;
+}
+
+static bool holds_integer(const struct row *row, int64_t *ret)
+{
+    return row->type == ROW_STRING && !row->ext && num_parse_i64(row_value(row), ret);
+}
+
+/* What Redis would keep a string as after SET. How it came to be (APPEND, SETRANGE) is not known here. */
+static enum status object_encoding(struct call *c)
+{
+    const struct row *row;
+    enum status st = object_row(c, &row);
+    if (st != ST_OK || !row)
+        return st;
+    int64_t n;
+    if (holds_integer(row, &n))
+        reply_bulk_str(c->reply, "int");
+    else
+        reply_bulk_str(c->reply, row_string_size(row) <= EMBSTR_MAX ? "embstr" : "raw");
+    return ST_OK;
+}
+
+static enum status object_freq(struct call *c)
+{
+    const struct row *row;
+    enum status st = object_row(c, &row);
+    if (st == ST_OK && row)
+        reply_error(c->reply, "ERR An LFU maxmemory policy is not selected, access frequency not tracked. "
+                              "Please note that when switching between policies at runtime LRU and LFU data "
+                              "will take some time to adjust.");
+    return st;
+}
+
+/* Nothing is evicted from the database for being idle, so nobody keeps the time; every key is as if just
+ * used. */
+static enum status object_idletime(struct call *c)
+{
+    const struct row *row;
+    enum status st = object_row(c, &row);
+    if (st == ST_OK && row)
+        reply_integer(c->reply, 0);
+    return st;
+}
+
+static enum status object_refcount(struct call *c)
+{
+    const struct row *row;
+    enum status st = object_row(c, &row);
+    if (st != ST_OK || !row)
+        return st;
+    int64_t n;
+    reply_integer(c->reply, holds_integer(row, &n) && n >= 0 && n < SHARED_INTS ? INT32_MAX : 1);
+    return ST_OK;
+}
+
+static enum status object_help(struct call *c)
+{
+    static const char *const lines[] = {
+        "ENCODING <key>",
+        "    Return the kind of internal representation used in order to store the value",
+        "    associated with a <key>.",
+        "FREQ <key>",
+        "    Return the access frequency index of the <key>. The returned integer is",
+        "    proportional to the logarithm of the recent access frequency of the key.",
+        "IDLETIME <key>",
+        "    Return the idle time of the <key>, that is the approximated number of",
+        "    seconds elapsed since the last access to the key.",
+        "REFCOUNT <key>",
+        "    Return the number of references of the value associated with the specified",
+        "    <key>.",
+        NULL,
+    };
+    reply_help(c, lines);
+    return ST_OK;
+}
+
+/* ---- tables ---- */
+
+/* clang-format off */
+#define OBJECT_SUB(name_, fn_, since_, summary_)                                                             \
+    {                                                                                                        \
+        .name = name_, .fn = fn_, .arity = 3, .flags = CMD_READONLY,                                         \
+        .categories = CAT_KEYSPACE | CAT_READ | CAT_SLOW,                                                    \
+        .keys = {{.flags = KEY_RO, .index = 2, .step = 1}},                                                  \
+        .summary = summary_, .since = since_, .group = "generic", .complexity = "O(1)",                      \
+        .tips = {"nondeterministic_output"}                                                                  \
+    }
+
+static const struct command object_subs[] = {
+    OBJECT_SUB("encoding", object_encoding, "2.2.3", "Tells how Redis would keep a value in memory."),
+    OBJECT_SUB("idletime", object_idletime, "2.2.3", "Answers 0: idle time is not tracked."),
+    {
+        .name = "help", .fn = object_help, .arity = 2, .flags = CMD_LOADING | CMD_STALE,
+        .categories = CAT_KEYSPACE | CAT_SLOW,
+        .summary = "Lists the subcommands.", .since = "6.2.0", .group = "generic", .complexity = "O(1)",
+    },
+    OBJECT_SUB("freq", object_freq, "4.0.0", "Answers an error: access frequency is not tracked."),
+    OBJECT_SUB("refcount", object_refcount, "2.2.3", "Tells how many keys would share a value in Redis."),
+    {.name = NULL},
+};
+
+const struct command key_commands[] = {
+    {
+        .name = "del", .fn = del, .arity = -2, .flags = CMD_WRITE,
+        .categories = CAT_KEYSPACE | CAT_WRITE | CAT_SLOW,
+        .keys = {{.flags = KEY_RM | KEY_DELETE, .index = 1, .last = -1, .step = 1}},
+        .summary = "Deletes keys.", .since = "1.0.0", .group = "generic",
+        .complexity = "O(N) in the keys named, whatever their values' sizes.",
+        .tips = {"request_policy:multi_shard", "response_policy:agg_sum"},
+    },
+    {
+        .name = "unlink", .fn = del, .arity = -2, .flags = CMD_WRITE | CMD_FAST,
+        .categories = CAT_KEYSPACE | CAT_WRITE | CAT_FAST,
+        .keys = {{.flags = KEY_RM | KEY_DELETE, .index = 1, .last = -1, .step = 1}},
+        .summary = "Deletes keys; the same as DEL.", .since = "4.0.0", .group = "generic",
+        .complexity = "O(N) in the keys named, whatever their values' sizes.",
+        .tips = {"request_policy:multi_shard", "response_policy:agg_sum"},
+    },
+    {
+        .name = "exists", .fn = exists, .arity = -2, .flags = CMD_READONLY | CMD_FAST,
+        .categories = CAT_KEYSPACE | CAT_READ | CAT_FAST,
+        .keys = {{.flags = KEY_RO, .index = 1, .last = -1, .step = 1}},
+        .summary = "Counts how many of the keys exist.", .since = "1.0.0", .group = "generic",
+        .complexity = "O(N) in the keys named.",
+        .tips = {"request_policy:multi_shard", "response_policy:agg_sum"},
+    },
+    {
+        .name = "type", .fn = type, .arity = 2, .flags = CMD_READONLY | CMD_FAST,
+        .categories = CAT_KEYSPACE | CAT_READ | CAT_FAST,
+        .keys = {{.flags = KEY_RO, .index = 1, .step = 1}},
+        .summary = "Tells the type of a key's value.", .since = "1.0.0", .group = "generic",
+        .complexity = "O(1)",
+    },
+    {
+        .name = "touch", .fn = exists, .arity = -2, .flags = CMD_READONLY | CMD_FAST,
+        .categories = CAT_KEYSPACE | CAT_READ | CAT_FAST,
+        .keys = {{.flags = KEY_RO, .index = 1, .last = -1, .step = 1}},
+        .summary = "Reads keys, so that they stay in the cache, and counts those that exist.",
+        .since = "3.2.1", .group = "generic", .complexity = "O(N) in the keys named.",
+        .tips = {"request_policy:multi_shard", "response_policy:agg_sum"},
+    },
+    {
+        .name = "randomkey", .fn = randomkey, .arity = 1, .flags = CMD_READONLY,
+        .categories = CAT_KEYSPACE | CAT_READ | CAT_SLOW,
+        .summary = "Returns one of the keys, any.", .since = "1.0.0", .group = "generic",
+        .complexity = "O(1), or O(N) in the rows when nearly all of them are dead or of other databases.",
+        .tips = {"request_policy:all_shards", "nondeterministic_output"},
+    },
+    {
+        .name = "rename", .fn = rename_always, .arity = 3, .flags = CMD_WRITE,
+        .categories = CAT_KEYSPACE | CAT_WRITE | CAT_SLOW,
+        .keys = {{.flags = KEY_RW | KEY_ACCESS | KEY_DELETE, .index = 1, .step = 1},
+                 {.flags = KEY_OW | KEY_UPDATE, .index = 2, .step = 1}},
+        .summary = "Gives a key another name, in the place of what is there.", .since = "1.0.0",
+        .group = "generic", .complexity = "O(1), whatever the values' sizes.",
+    },
+    {
+        .name = "renamenx", .fn = renamenx, .arity = 3, .flags = CMD_WRITE | CMD_FAST,
+        .categories = CAT_KEYSPACE | CAT_WRITE | CAT_FAST,
+        .keys = {{.flags = KEY_RW | KEY_ACCESS | KEY_DELETE, .index = 1, .step = 1},
+                 {.flags = KEY_OW | KEY_INSERT, .index = 2, .step = 1}},
+        .summary = "Gives a key another name unless that is taken.", .since = "1.0.0",
+        .group = "generic", .complexity = "O(1), whatever the value's size.",
+    },
+    {
+        .name = "copy", .fn = copy, .arity = -3, .flags = CMD_WRITE | CMD_DENYOOM,
+        .categories = CAT_KEYSPACE | CAT_WRITE | CAT_SLOW,
+        .keys = {{.flags = KEY_RO | KEY_ACCESS, .index = 1, .step = 1},
+                 {.flags = KEY_OW | KEY_UPDATE, .index = 2, .step = 1}},
+        .summary = "Copies a key with its expiry.", .since = "6.2.0", .group = "generic",
+        .complexity = "O(N) in the value's size.",
+    },
+    {
+        .name = "move", .fn = move, .arity = 3, .flags = CMD_WRITE | CMD_FAST,
+        .categories = CAT_KEYSPACE | CAT_WRITE | CAT_FAST,
+        .keys = {{.flags = KEY_RW | KEY_ACCESS | KEY_UPDATE, .index = 1, .step = 1}},
+        .summary = "Moves a key to another database.", .since = "1.0.0", .group = "generic",
+        .complexity = "O(1), whatever the value's size.",
+    },
+    {
+        .name = "object", .arity = -2, .categories = CAT_SLOW,
+        .summary = "Tells about the insides of values.", .since = "2.2.3", .group = "generic",
+        .complexity = "O(1)", .subs = object_subs,
+    },
+    {
+        .name = "dbsize", .fn = dbsize, .arity = 1, .flags = CMD_READONLY | CMD_FAST,
+        .categories = CAT_KEYSPACE | CAT_READ | CAT_FAST,
+        .summary = "Counts the keys of the database.", .since = "1.0.0", .group = "server",
+        .complexity = "O(1) but for expired keys that wait to be swept.",
+        .tips = {"request_policy:all_shards", "response_policy:agg_sum"},
+    },
+    {
+        .name = "swapdb", .fn = swapdb, .arity = 3, .flags = CMD_WRITE | CMD_FAST,
+        .categories = CAT_KEYSPACE | CAT_WRITE | CAT_FAST | CAT_DANGEROUS,
+        .summary = "Exchanges two databases.", .since = "4.0.0", .group = "server", .complexity = "O(1)",
+    },
+    {
+        .name = "flushdb", .fn = flushdb, .arity = -1, .flags = CMD_WRITE,
+        .categories = CAT_KEYSPACE | CAT_WRITE | CAT_SLOW | CAT_DANGEROUS,
+        .summary = "Removes every key of the database.", .since = "1.0.0", .group = "server",
+        .complexity = "O(1); the sweeper removes the rows later.",
+        .tips = {"request_policy:all_shards", "response_policy:all_succeeded"},
+    },
+    {
+        .name = "flushall", .fn = flushall, .arity = -1, .flags = CMD_WRITE,
+        .categories = CAT_KEYSPACE | CAT_WRITE | CAT_SLOW | CAT_DANGEROUS,
+        .summary = "Removes every key of every database.", .since = "1.0.0", .group = "server",
+        .complexity = "O(D) in the databases; the sweeper removes the rows later.",
+        .tips = {"request_policy:all_shards", "response_policy:all_succeeded"},
+    },
+    {.name = NULL},
+};
+/* clang-format on */
