@@ -195,6 +195,9 @@ bool num_parse_size(struct slice s, uint64_t *ret)
 
 bool num_parse_duration(struct slice s, uint64_t unit_ms, uint64_t *ret_ms)
 {
+    /* Redis takes no leading zeros where it expects a plain number. */
+    if (s.n > 1 && s.p[0] == '0' && s.p[1] >= '0' && s.p[1] <= '9')
+        return false;
     const struct unit units[] = {
         {"ms", 1}, {"s", 1000}, {"m", 60 * 1000}, {"h", 3600 * 1000}, {"d", 86400 * 1000}, {NULL, unit_ms},
     };

@@ -1,4 +1,4 @@
-/* Every option, in one table (config.c): its name is the same as a flag (--cache-memory 64mb), in the
+/* Every option, in one table (options.c): its name is the same as a flag (--cache-memory 64mb), in the
    environment (LARDER_CACHE_MEMORY) and in the config file (cache-memory 64mb). Flags win over the
    environment, which wins over the file. CONFIG GET/SET/REWRITE, --help, larder.conf, the man page's option
    list and docs/configuration.md come from the same table. */
@@ -12,6 +12,10 @@
 #include "base/buf.h"
 #include "base/slice.h"
 #include "base/status.h"
+
+struct output_limit {
+    uint64_t hard, soft, soft_ms;
+};
 
 struct config {
     /* where it listens */
@@ -38,6 +42,7 @@ struct config {
     uint64_t proto_max_bulk_len;
     uint64_t client_query_buffer_limit;
     uint64_t output_hard, output_soft, output_soft_ms; /* client-output-buffer-limit normal */
+    struct output_limit output_replica, output_pubsub; /* taken as Redis does; nothing uses them yet */
     /* expiry */
     bool sweep;
     uint64_t sweep_interval_ms;
@@ -54,20 +59,31 @@ struct config {
     char *file;
 };
 
-enum option_kind { OPT_STRING, OPT_INT, OPT_BOOL, OPT_SIZE, OPT_DURATION, OPT_ENUM, OPT_CUSTOM };
+enum option_kind {
+    OPT_STRING,
+    OPT_INT,
+    OPT_OCTAL,
+    OPT_BOOL,
+    OPT_SIZE,
+    OPT_DURATION,
+    OPT_ENUM,
+    OPT_OUTPUT_LIMIT /* client-output-buffer-limit alone */
+};
 
 struct option {
     const char *name;
     enum option_kind kind;
-    size_t offset;       /* in struct config */
-    const char *initial; /* as it would be written */
-    int64_t min, max;    /* INT (inclusive); DURATION: unit of a bare number in milliseconds is in `unit` */
-    uint64_t unit;
-    const char *const *words; /* ENUM: accepted words, the value is the index; ends with NULL */
     bool live;                /* CONFIG SET may change it while running */
-    bool secret;              /* not shown in logs */
-    const char *accepts;      /* "a port, 0 to 65535; 0 turns it off": used in error messages and docs */
-    const char *summary;      /* one line */
+    bool secret;              /* not shown in logs and messages */
+    bool multi;               /* several words make up the value */
+    size_t offset;            /* in struct config */
+    const char *initial;      /* as it would be written */
+    int64_t min, max;         /* INT, OCTAL, SIZE (bytes), DURATION (in units), inclusive */
+    uint64_t unit;            /* DURATION: milliseconds that a bare number counts in */
+    const char *const *words; /* ENUM: accepted words, the value is the index; ends with NULL */
+    const char *const *alias; /* ENUM: pairs of another spelling and its word; ends with NULL; may be NULL */
+    const char *accepts;      /* "a port from 0 to 65535": follows "expected" in messages; in the docs */
+    const char *summary;      /* one sentence */
     const char *comment;      /* more, for the config file and the docs; may be NULL */
     const char *group;        /* heading: "Network", "Database", ... */
 };
@@ -75,21 +91,32 @@ struct option {
 const struct option *config_option(int i); /* NULL at the end */
 const struct option *config_find(struct slice name);
 
+/* The option whose name is most like this one; NULL when none is close. */
+const struct option *config_nearest(struct slice name);
+
 /* Defaults. Release frees. */
 void config_init(struct config *c);
 void config_release(struct config *c);
 
-/* Sets one option from text; the message names the option and the accepted form. origin: "--port",
-   "LARDER_PORT", "larder.conf:12" or NULL. */
+/* Sets one option from text; on failure nothing changes. origin: "--port", "LARDER_PORT" or "larder.conf:12";
+   the message then names it, the option, the value and the accepted form. Without an origin the message is
+   the bare reason in Redis' words, as CONFIG SET puts it behind "... - ". */
 enum status config_set(struct config *c, const struct option *o, struct slice value, const char *origin,
                        struct error *err) MUST_CHECK;
 
-/* The value as text, in a form that config_set takes; human: sizes as "64mb", else bytes as CONFIG GET
- * prints. */
+/* The value as text, in a form that config_set takes; human: sizes as "64mb" and times as "5s", else plain
+   numbers as CONFIG GET prints them. */
 void config_get(const struct config *c, const struct option *o, bool human, struct buf *out);
+
+/* Everything a server starts with: the file (named by --config, LARDER_CONFIG or a first bare argument), over
+   it the environment, over that the flags. argv holds options alone: no program name, no subcommand. */
+enum status config_load(struct config *c, int argc, char *const *argv, struct error *err) MUST_CHECK;
 
 enum status config_load_file(struct config *c, const char *path, struct error *err) MUST_CHECK;
 enum status config_load_env(struct config *c, struct error *err) MUST_CHECK;
+
+/* --name value, --name=value; --config is skipped. */
+enum status config_load_args(struct config *c, int argc, char *const *argv, struct error *err) MUST_CHECK;
 
 /* Rewrites the file the configuration came from, keeping its comments and order: changed options in place,
    new ones at the end. Written beside it, fsynced and renamed. */

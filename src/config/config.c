@@ -1,0 +1,303 @@
+/* Values of options: from text, to text. */
+#include "config/config.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/words.h"
+
+/* One value being set: who asks, and where a refusal goes. */
+struct setting {
+    struct config *config;
+    const struct option *option;
+    struct slice value;
+    const char *origin;
+    struct error *err;
+};
+
+static void *member(const struct setting *s)
+{
+    return (char *)s->config + s->option->offset;
+}
+
+/* reason: Redis' words, for CONFIG SET, which names the option itself. */
+__attribute__((format(printf, 2, 3))) static enum status refuse(const struct setting *s, const char *reason,
+                                                                ...)
+{
+    if (!s->origin) {
+        char text[sizeof s->err->text];
+        va_list args;
+        va_start(args, reason);
+        vsnprintf(text, sizeof text, reason, args);
+        va_end(args);
+        return error_set(s->err, ST_INVALID, "%s", text);
+    }
+    char shown[48] = "this value";
+    if (!s->option->secret) {
+        size_t n = s->value.n < 40 ? s->value.n : 40;
+        snprintf(shown, sizeof shown, "\"%.*s\"%s", (int)n, n ? s->value.p : "", n < s->value.n ? "..." : "");
+    }
+    return error_set(s->err, ST_INVALID, "%s: %s is no value for %s: expected %s", s->origin, shown,
+                     s->option->name, s->option->accepts);
+}
+
+static enum status refuse_range(const struct setting *s)
+{
+    return refuse(s, "argument must be between %" PRId64 " and %" PRId64 " inclusive", s->option->min,
+                  s->option->max);
+}
+
+static enum status set_string(const struct setting *s)
+{
+    if (s->value.n && memchr(s->value.p, '\0', s->value.n))
+        return refuse(s, "argument must not contain a NUL byte");
+    char **at = member(s);
+    mem_free(*at);
+    *at = mem_strndup(s->value);
+    return ST_OK;
+}
+
+static enum status set_int(const struct setting *s)
+{
+    int64_t v;
+    if (!num_parse_i64(s->value, &v))
+        return refuse(s, "argument couldn't be parsed into an integer");
+    if (v < s->option->min || v > s->option->max)
+        return refuse_range(s);
+    *(int64_t *)member(s) = v;
+    return ST_OK;
+}
+
+static enum status set_octal(const struct setting *s)
+{
+    int64_t v = 0;
+    for (size_t i = 0; i < s->value.n; i++) {
+        if (s->value.p[i] < '0' || s->value.p[i] > '7' || i > 8)
+            return refuse(s, "argument couldn't be parsed into an integer");
+        v = v * 8 + (s->value.p[i] - '0');
+    }
+    if (s->value.n == 0 || v > s->option->max)
+        return refuse_range(s);
+    *(int64_t *)member(s) = v;
+    return ST_OK;
+}
+
+static enum status set_bool(const struct setting *s)
+{
+    bool yes = slice_is(s->value, "yes");
+    if (!yes && !slice_is(s->value, "no"))
+        return refuse(s, "argument must be 'yes' or 'no'");
+    *(bool *)member(s) = yes;
+    return ST_OK;
+}
+
+static enum status set_size(const struct setting *s)
+{
+    uint64_t v;
+    if (!num_parse_size(s->value, &v))
+        return refuse(s, "argument must be a memory value");
+    if (v < (uint64_t)s->option->min || v > (uint64_t)s->option->max)
+        return refuse_range(s);
+    *(uint64_t *)member(s) = v;
+    return ST_OK;
+}
+
+static enum status set_duration(const struct setting *s)
+{
+    uint64_t ms;
+    int64_t negative;
+    if (num_parse_i64(s->value, &negative) && negative < 0)
+        return refuse_range(s);
+    if (!num_parse_duration(s->value, s->option->unit, &ms))
+        return refuse(s, "argument couldn't be parsed into an integer");
+    if (ms < (uint64_t)s->option->min * s->option->unit || ms / s->option->unit > (uint64_t)s->option->max)
+        return refuse_range(s);
+    *(uint64_t *)member(s) = ms;
+    return ST_OK;
+}
+
+static enum status set_enum(const struct setting *s)
+{
+    const struct option *o = s->option;
+    struct slice word = s->value;
+    for (int i = 0; o->alias && o->alias[i]; i += 2) {
+        if (slice_is(word, o->alias[i]))
+            word = slice_str(o->alias[i + 1]);
+    }
+    char all[128] = "";
+    for (int i = 0; o->words[i]; i++) {
+        if (slice_is(word, o->words[i])) {
+            *(int64_t *)member(s) = i;
+            return ST_OK;
+        }
+        size_t n = strlen(all);
+        snprintf(all + n, sizeof all - n, "%s%s", i ? ", " : "", o->words[i]);
+    }
+    return refuse(s, "argument(s) must be one of the following: %s", all);
+}
+
+static bool parse_limit(const struct slice *words, struct output_limit *ret)
+{
+    return num_parse_size(words[0], &ret->hard) && num_parse_size(words[1], &ret->soft) &&
+           num_parse_duration(words[2], 1000, &ret->soft_ms);
+}
+
+static enum status set_output_limit_words(const struct setting *s, const struct slice *words, int n)
+{
+    struct config *c = s->config;
+    struct output_limit normal = {c->output_hard, c->output_soft, c->output_soft_ms};
+    struct output_limit replica = c->output_replica, pubsub = c->output_pubsub;
+    if (n % 4)
+        return refuse(s, "Wrong number of arguments in buffer limit configuration.");
+    for (int i = 0; i < n; i += 4) {
+        bool is_replica = slice_is(words[i], "replica") || slice_is(words[i], "slave");
+        struct output_limit *to = slice_is(words[i], "normal")   ? &normal
+                                  : is_replica                   ? &replica
+                                  : slice_is(words[i], "pubsub") ? &pubsub
+                                                                 : NULL;
+        if (!to)
+            return refuse(s, "Invalid client class specified in buffer limit configuration.");
+        if (!parse_limit(words + i + 1, to))
+            return refuse(s, "Error in hard, soft or soft_seconds setting in buffer limit configuration.");
+    }
+    c->output_hard = normal.hard;
+    c->output_soft = normal.soft;
+    c->output_soft_ms = normal.soft_ms;
+    c->output_replica = replica;
+    c->output_pubsub = pubsub;
+    return ST_OK;
+}
+
+static enum status set_output_limit(const struct setting *s)
+{
+    struct arena arena = {0};
+    struct slice *words = NULL;
+    int n = 1; /* unbalanced quotes: not a multiple of four */
+    words_split(s->value, &arena, &words, &n);
+    enum status st = set_output_limit_words(s, words, n);
+    arena_release(&arena);
+    return st;
+}
+
+enum status config_set(struct config *c, const struct option *o, struct slice value, const char *origin,
+                       struct error *err)
+{
+    const struct setting s = {c, o, value, origin, err};
+    switch (o->kind) {
+    case OPT_STRING:
+        return set_string(&s);
+    case OPT_INT:
+        return set_int(&s);
+    case OPT_OCTAL:
+        return set_octal(&s);
+    case OPT_BOOL:
+        return set_bool(&s);
+    case OPT_SIZE:
+        return set_size(&s);
+    case OPT_DURATION:
+        return set_duration(&s);
+    case OPT_ENUM:
+        return set_enum(&s);
+    case OPT_OUTPUT_LIMIT:
+        return set_output_limit(&s);
+    }
+    return error_set(err, ST_INTERNAL, "option %s has no kind", o->name);
+}
+
+static void put_size(struct buf *out, uint64_t v, bool human)
+{
+    static const char *const units[] = {"", "kb", "mb", "gb"};
+    int unit = 0;
+    while (human && v && v % 1024 == 0 && unit < 3) {
+        v /= 1024;
+        unit++;
+    }
+    buf_addf(out, "%" PRIu64 "%s", v, units[unit]);
+}
+
+/* A bare number where the unit allows: that is what Redis' clients expect to read. */
+static void put_duration(struct buf *out, uint64_t ms, uint64_t unit, bool human)
+{
+    if (ms == 0 || (!human && ms % unit == 0))
+        buf_addf(out, "%" PRIu64, ms / unit);
+    else if (ms % 1000 == 0)
+        buf_addf(out, "%" PRIu64 "s", ms / 1000);
+    else
+        buf_addf(out, "%" PRIu64 "ms", ms);
+}
+
+static void put_output_limit(struct buf *out, const char *name, struct output_limit limit, bool human)
+{
+    buf_addf(out, "%s ", name);
+    put_size(out, limit.hard, human);
+    buf_addf(out, " ");
+    put_size(out, limit.soft, human);
+    buf_addf(out, " ");
+    put_duration(out, limit.soft_ms, 1000, human && limit.soft_ms % 1000);
+}
+
+void config_get(const struct config *c, const struct option *o, bool human, struct buf *out)
+{
+    const void *at = (const char *)c + o->offset;
+    switch (o->kind) {
+    case OPT_STRING:
+        buf_add_slice(out, slice_str(*(char *const *)at));
+        break;
+    case OPT_INT:
+        buf_addf(out, "%" PRId64, *(const int64_t *)at);
+        break;
+    case OPT_OCTAL:
+        buf_addf(out, "%" PRIo64, (uint64_t) * (const int64_t *)at);
+        break;
+    case OPT_BOOL:
+        buf_addf(out, "%s", *(const bool *)at ? "yes" : "no");
+        break;
+    case OPT_SIZE:
+        put_size(out, *(const uint64_t *)at, human);
+        break;
+    case OPT_DURATION:
+        put_duration(out, *(const uint64_t *)at, o->unit, human);
+        break;
+    case OPT_ENUM:
+        buf_addf(out, "%s", o->words[*(const int64_t *)at]);
+        break;
+    case OPT_OUTPUT_LIMIT:
+        put_output_limit(out, "normal",
+                         (struct output_limit){c->output_hard, c->output_soft, c->output_soft_ms}, human);
+        buf_addf(out, " ");
+        put_output_limit(out, "slave", c->output_replica, human);
+        buf_addf(out, " ");
+        put_output_limit(out, "pubsub", c->output_pubsub, human);
+        break;
+    }
+}
+
+void config_init(struct config *c)
+{
+    *c = (struct config){0};
+    const struct option *o;
+    for (int i = 0; (o = config_option(i)); i++) {
+        struct error err;
+        if (config_set(c, o, slice_str(o->initial), "default", &err) != ST_OK) {
+            fprintf(stderr, "larder: %s\n", err.text); /* a mistake in the table */
+            abort();
+        }
+    }
+}
+
+void config_release(struct config *c)
+{
+    const struct option *o;
+    for (int i = 0; (o = config_option(i)); i++) {
+        if (o->kind == OPT_STRING)
+            mem_free(*(char **)((char *)c + o->offset));
+    }
+    mem_free(c->file);
+    *c = (struct config){0};
+}

@@ -1,0 +1,215 @@
+/* The table of options. To add one: a member of struct config and an entry here; flags, environment, config
+   file, CONFIG GET/SET/REWRITE, --help and the documentation follow from it. */
+#include "config/config.h"
+
+#include <stdint.h>
+
+#define AT(member) .offset = offsetof(struct config, member)
+
+#define NETWORK  "Network"
+#define DATABASE "Database"
+#define CLIENTS  "Clients"
+#define EXPIRY   "Expiry"
+#define INSIGHT  "Logs and insight"
+
+#define SIZE_FORM "a size in bytes, or with kb, mb, gb"
+#define TIME_FORM "a time such as 250ms, 5s, 2m, 1h"
+
+#define KB (INT64_C(1) << 10)
+#define MB (INT64_C(1) << 20)
+
+static const char *const durability_words[] = {"always", "everysec", "off", NULL};
+static const char *const loglevel_words[] = {"debug", "info", "warning", "error", NULL};
+static const char *const loglevel_alias[] = {"verbose", "debug", "notice", "info", NULL};
+static const char *const debug_words[] = {"no", "yes", "local", NULL};
+
+/* clang-format off */
+static const struct option options[] = {
+    {.name = "bind", .kind = OPT_STRING, .multi = true, AT(bind), .initial = "127.0.0.1 -::1", .group = NETWORK,
+     .accepts = "addresses separated by spaces",
+     .summary = "The addresses to listen on.",
+     .comment = "\"*\" stands for every IPv4 address and \"::*\" for every IPv6 one. An address with a \"-\" in "
+                "front may be missing on this machine."},
+    {.name = "port", .kind = OPT_INT, AT(port), .initial = "6379", .max = 65535, .group = NETWORK,
+     .accepts = "a port from 0 to 65535",
+     .summary = "The TCP port of the Redis protocol; 0 turns TCP off."},
+    {.name = "unixsocket", .kind = OPT_STRING, AT(unixsocket), .initial = "", .group = NETWORK,
+     .accepts = "a path",
+     .summary = "A Unix socket to listen on as well; empty for none."},
+    {.name = "unixsocketperm", .kind = OPT_OCTAL, AT(unixsocketperm), .initial = "0", .max = 0777, .group = NETWORK,
+     .accepts = "an octal mode from 0 to 777",
+     .summary = "The permissions of the Unix socket; 0 leaves them to the umask."},
+    {.name = "http-port", .kind = OPT_INT, AT(http_port), .initial = "0", .group = NETWORK,
+     .accepts = "0, as this version has no HTTP API",
+     .summary = "The TCP port of the HTTP API; 0 turns it off.",
+     .comment = "This version has no HTTP API: only 0 is accepted."},
+    {.name = "tcp-backlog", .kind = OPT_INT, AT(tcp_backlog), .initial = "511", .max = INT32_MAX, .group = NETWORK,
+     .accepts = "a number from 0 to 2147483647",
+     .summary = "How many connections may wait to be accepted.",
+     .comment = "The kernel cuts it to net.core.somaxconn."},
+    {.name = "protected-mode", .kind = OPT_BOOL, .live = true, AT(protected_mode), .initial = "yes", .group = NETWORK,
+     .accepts = "yes or no",
+     .summary = "Without a password, refuse clients that do not come from this machine."},
+    {.name = "requirepass", .kind = OPT_STRING, .live = true, .secret = true, AT(requirepass), .initial = "",
+     .group = NETWORK,
+     .accepts = "a password",
+     .summary = "The password that clients give with AUTH; empty for none.",
+     .comment = "A flag is visible to other users of the machine: prefer the config file or the environment."},
+
+    {.name = "store", .kind = OPT_STRING, AT(store), .initial = "sqlite:larder.db", .group = DATABASE,
+     .accepts = "sqlite:PATH",
+     .summary = "Where the data is.",
+     .comment = "sqlite:PATH is a SQLite database, created when there is none. One server at a time may have it."},
+    {.name = "durability", .kind = OPT_ENUM, .live = true, AT(durability), .initial = "always",
+     .words = durability_words, .group = DATABASE,
+     .accepts = "always, everysec or off",
+     .summary = "When a write is safe from a power failure.",
+     .comment = "always: before its reply is sent. everysec: at most a second later. off: when the operating "
+                "system sees fit. A crash of the server alone loses nothing in any of them."},
+    {.name = "cache-memory", .kind = OPT_SIZE, .live = true, AT(cache_memory), .initial = "256mb", .max = INT64_MAX,
+     .group = DATABASE,
+     .accepts = SIZE_FORM,
+     .summary = "How much memory the cache of rows may take."},
+    {.name = "page-cache", .kind = OPT_SIZE, AT(page_cache), .initial = "16mb", .min = 64 * KB, .max = INT32_MAX * KB,
+     .group = DATABASE,
+     .accepts = SIZE_FORM ", at least 64kb",
+     .summary = "How much memory SQLite's own cache of pages may take."},
+    {.name = "busy-timeout", .kind = OPT_DURATION, .unit = 1, AT(busy_timeout_ms), .initial = "5s", .max = INT32_MAX,
+     .group = DATABASE,
+     .accepts = TIME_FORM,
+     .summary = "How long to wait while another process holds the database's lock."},
+    {.name = "workers", .kind = OPT_INT, AT(workers), .initial = "1", .min = 1, .max = 1, .group = DATABASE,
+     .accepts = "1, as SQLite takes one writer",
+     .summary = "Threads that serve clients.",
+     .comment = "With SQLite only 1 is accepted."},
+    {.name = "databases", .kind = OPT_INT, AT(databases), .initial = "16", .min = 1, .max = 65536, .group = DATABASE,
+     .accepts = "a number from 1 to 65536",
+     .summary = "How many logical databases SELECT may choose from."},
+
+    {.name = "maxclients", .kind = OPT_INT, .live = true, AT(maxclients), .initial = "10000", .min = 1,
+     .max = UINT32_MAX, .group = CLIENTS,
+     .accepts = "a number from 1 to 4294967295",
+     .summary = "How many clients may be connected at once.",
+     .comment = "Lowered at the start when the limit of open files allows fewer."},
+    {.name = "timeout", .kind = OPT_DURATION, .live = true, .unit = 1000, AT(timeout_ms), .initial = "0",
+     .max = INT32_MAX, .group = CLIENTS,
+     .accepts = TIME_FORM "; a bare number counts seconds",
+     .summary = "Close clients that are idle for this long; 0 never does."},
+    {.name = "tcp-keepalive", .kind = OPT_DURATION, .live = true, .unit = 1000, AT(tcp_keepalive_ms),
+     .initial = "300s", .max = INT32_MAX, .group = CLIENTS,
+     .accepts = TIME_FORM "; a bare number counts seconds",
+     .summary = "Ask silent clients for a sign of life after this time; 0 never does."},
+    {.name = "proto-max-bulk-len", .kind = OPT_SIZE, .live = true, AT(proto_max_bulk_len), .initial = "512mb",
+     .min = MB, .max = INT64_MAX, .group = CLIENTS,
+     .accepts = SIZE_FORM ", at least 1mb",
+     .summary = "The longest argument, and the longest string."},
+    {.name = "client-query-buffer-limit", .kind = OPT_SIZE, .live = true, AT(client_query_buffer_limit),
+     .initial = "1gb", .min = MB, .max = INT64_MAX, .group = CLIENTS,
+     .accepts = SIZE_FORM ", at least 1mb",
+     .summary = "Close a client whose unfinished command takes more than this."},
+    {.name = "client-output-buffer-limit", .kind = OPT_OUTPUT_LIMIT, .live = true, .multi = true, AT(output_hard),
+     .initial = "normal 0 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60", .group = CLIENTS,
+     .accepts = "CLASS HARD SOFT SECONDS, once or more; a class is normal, replica or pubsub",
+     .summary = "Close a client that reads its replies too slowly.",
+     .comment = "It is closed when HARD bytes of replies wait for it, or SOFT bytes for SECONDS; 0 is no limit. "
+                "The classes replica and pubsub are accepted and have no effect in this version."},
+
+    {.name = "sweep", .kind = OPT_BOOL, .live = true, AT(sweep), .initial = "yes", .group = EXPIRY,
+     .accepts = "yes or no",
+     .summary = "Remove the rows of expired and deleted keys in the background.",
+     .comment = "No client ever sees an expired key, swept or not: this is about space."},
+    {.name = "sweep-interval", .kind = OPT_DURATION, .live = true, .unit = 1, AT(sweep_interval_ms), .initial = "1s",
+     .min = 1, .max = INT32_MAX, .group = EXPIRY,
+     .accepts = TIME_FORM,
+     .summary = "How often to look for dead rows when there were none."},
+    {.name = "sweep-batch", .kind = OPT_INT, .live = true, AT(sweep_batch), .initial = "1000", .min = 1,
+     .max = 1000000, .group = EXPIRY,
+     .accepts = "a number from 1 to 1000000",
+     .summary = "How many rows to remove in one transaction."},
+    {.name = "sweep-pause", .kind = OPT_DURATION, .live = true, .unit = 1, AT(sweep_pause_ms), .initial = "5ms",
+     .max = INT32_MAX, .group = EXPIRY,
+     .accepts = TIME_FORM,
+     .summary = "How long to leave the database to clients between two such transactions."},
+
+    {.name = "loglevel", .kind = OPT_ENUM, .live = true, AT(loglevel), .initial = "info", .words = loglevel_words,
+     .alias = loglevel_alias, .group = INSIGHT,
+     .accepts = "debug, info, warning or error",
+     .summary = "The least important lines to log.",
+     .comment = "Redis' names verbose and notice are taken for debug and info."},
+    {.name = "logfile", .kind = OPT_STRING, AT(logfile), .initial = "", .group = INSIGHT,
+     .accepts = "a path",
+     .summary = "The file to log to; empty for standard error.",
+     .comment = "SIGHUP opens it anew, for log rotation."},
+    {.name = "slowlog-log-slower-than", .kind = OPT_INT, .live = true, AT(slowlog_log_slower_than),
+     .initial = "10000", .min = -1, .max = INT64_MAX, .group = INSIGHT,
+     .accepts = "microseconds, or -1",
+     .summary = "Commands that take longer (in microseconds) go to SLOWLOG; -1 turns it off."},
+    {.name = "slowlog-max-len", .kind = OPT_INT, .live = true, AT(slowlog_max_len), .initial = "128",
+     .max = INT64_MAX, .group = INSIGHT,
+     .accepts = "a number, 0 or more",
+     .summary = "How many commands SLOWLOG remembers."},
+    {.name = "latency-monitor-threshold", .kind = OPT_DURATION, .live = true, .unit = 1,
+     AT(latency_monitor_threshold_ms), .initial = "0", .max = INT64_MAX, .group = INSIGHT,
+     .accepts = TIME_FORM "; a bare number counts milliseconds",
+     .summary = "Events that take at least this long go to LATENCY; 0 turns it off."},
+    {.name = "enable-debug-command", .kind = OPT_ENUM, AT(enable_debug_command), .initial = "no",
+     .words = debug_words, .group = INSIGHT,
+     .accepts = "no, yes or local",
+     .summary = "Who may use DEBUG; local: clients of this machine."},
+};
+/* clang-format on */
+
+#define COUNT ((int)(sizeof options / sizeof options[0]))
+
+const struct option *config_option(int i)
+{
+    return i >= 0 && i < COUNT ? &options[i] : NULL;
+}
+
+const struct option *config_find(struct slice name)
+{
+    for (int i = 0; i < COUNT; i++) {
+        if (slice_is(name, options[i].name))
+            return &options[i];
+    }
+    return NULL;
+}
+
+#define NAME_MAX_CHARS 64
+
+/* How many letters must be added, removed or changed to make one word of the other. */
+static size_t distance(struct slice a, const char *b)
+{
+    size_t row[NAME_MAX_CHARS + 1];
+    size_t n = strlen(b);
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a.n; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            size_t best = diagonal + (a.p[i - 1] != b[j - 1]);
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            diagonal = row[j];
+            row[j] = best;
+        }
+    }
+    return row[n];
+}
+
+const struct option *config_nearest(struct slice name)
+{
+    const struct option *best = NULL;
+    size_t best_distance = name.n / 4 + 2; /* at least as far is not the same word any more */
+    for (int i = 0; i < COUNT && name.n <= NAME_MAX_CHARS; i++) {
+        size_t d = distance(name, options[i].name);
+        if (d < best_distance) {
+            best = &options[i];
+            best_distance = d;
+        }
+    }
+    return best;
+}
