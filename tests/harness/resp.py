@@ -3,7 +3,9 @@
 Deliberately small: blocking, no reconnects, no conversions. Real client libraries have tests of their own.
 """
 
+import contextlib
 import socket
+import threading
 import time
 
 AGGREGATES = b"*%~>"
@@ -207,9 +209,29 @@ class Connection:
         return reply.value.decode("utf-8", "backslashreplace")
 
     def pipeline(self, commands):
-        """Sends all, then reads all replies. Meant for a few thousand commands: nothing is read while sending."""
-        self.send(b"".join(encode(args) for args in commands))
-        return [self.read() for _ in commands]
+        """Sends all and reads all replies."""
+        with self.sending(b"".join(encode(args) for args in commands)):
+            return [self.read() for _ in commands]
+
+    @contextlib.contextmanager
+    def sending(self, data):
+        """Sends while the body reads, so that neither side waits for the other with its buffers full."""
+        if len(data) <= 32 * 1024:
+            self.send(data)
+            yield
+            return
+        thread = threading.Thread(target=self._send_quietly, args=(data,))
+        thread.start()
+        try:
+            yield
+        finally:
+            thread.join()
+
+    def _send_quietly(self, data):
+        try:
+            self.send(data)
+        except (Closed, OSError):
+            pass  # whoever reads notices
 
     def read_available(self, wait=0.0):
         """Whatever arrives until nothing has for `wait` seconds: (bytes, whether the server closed)."""

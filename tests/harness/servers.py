@@ -215,7 +215,7 @@ class Redis(Server):
     def argv(self):
         return [
             "redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder),
-            "--save", "", "--appendonly", "no", "--enable-debug-command", "yes", *self.options,
+            "--loglevel", "warning", "--save", "", "--appendonly", "no", "--enable-debug-command", "yes", *self.options,
         ]  # fmt: skip
 
 

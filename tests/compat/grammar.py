@@ -1,0 +1,296 @@
+"""Random commands, as a table by family: a row is a command and the kinds of its arguments.
+
+A kind is a function of a Random that returns a list of arguments (bytes). A new family is one more list in
+FAMILIES; a new command is one row. Times are either far in the future or past, so that when a command happens to
+run changes nothing.
+"""
+
+import dataclasses
+import time
+
+from harness import compare
+
+# --- combinators
+
+
+def lit(*words):
+    """These words, sometimes in lower case."""
+    upper = [w.encode() for w in words]
+    lower = [w.lower() for w in upper]
+    return lambda r: upper if r.random() < 0.8 else lower
+
+
+def one(*kinds):
+    return lambda r: r.choice(kinds)(r)
+
+
+def weighted(*pairs):
+    kinds, weights = zip(*pairs)
+    return lambda r: r.choices(kinds, weights)[0](r)
+
+
+def seq(*kinds):
+    return lambda r: [arg for kind in kinds for arg in kind(r)]
+
+
+def opt(kind, chance=0.5):
+    return lambda r: kind(r) if r.random() < chance else []
+
+
+def some(kind, least=1, most=4):
+    return lambda r: [arg for _ in range(r.randint(least, most)) for arg in kind(r)]
+
+
+def of(*values):
+    """One of these values."""
+    encoded = [v if isinstance(v, bytes) else str(v).encode() for v in values]
+    return lambda r: [r.choice(encoded)]
+
+
+def number(low, high):
+    return lambda r: [b"%d" % r.randint(low, high)]
+
+
+def shuffled(*kinds):
+    """Each option or not, in any order."""
+
+    def make(r):
+        chosen = [kind(r) for kind in kinds if r.random() < 0.35]
+        r.shuffle(chosen)
+        return [arg for part in chosen for arg in part]
+
+    return make
+
+
+# --- kinds of arguments
+
+# Keys that may hold long strings, and keys that never do (for commands whose cost is the product of lengths).
+key = of("k1", "k2", "k3", "k4", "k5", b"k\x00\xff", "")
+short_key = of("s1", "s2", "s3")
+any_key = weighted((key, 3), (short_key, 1))
+
+word = of("", "a", "b", "hello", "Hello World", b"\x00\x01\x02", b"\xff\xfe", "ohmytext", "mynewtext", "a" * 45, "x" * 300)
+integer = of(0, 1, -1, 2, 3, 7, 10, 100, 12345, -999, 2**31, -(2**31), 2**63 - 1, -(2**63), 2**62)
+decimal = of("1.5", "-0.25", "3.0e3", "0.1", "1e-5", "123456789.125", "5.0", "-0", "1e17", "0.30000000000000004")
+not_number = of("", " 1", "1 ", "+1", "01", "0x10", "1e400", "nan", "inf", "-inf", "9223372036854775808", "abc", "1_0", b"1\x00", "--1")
+any_number = weighted((integer, 8), (decimal, 1), (not_number, 1))
+any_float = weighted((decimal, 6), (integer, 2), (not_number, 2))
+short_value = weighted((word, 4), (integer, 4), (decimal, 1), (not_number, 1))
+
+
+def long_value(r):
+    """Around 64 KiB, where a string's place in the database changes, and beyond."""
+    length = r.choice([1000, 4096, 65535, 65536, 65537, 70000, 140000])
+    return [bytes([r.randrange(256)]) * length]
+
+
+value = weighted((short_value, 30), (long_value, 1))
+
+NOW = int(time.time())
+past_seconds = of(1, 1000, NOW - 100_000)
+future_seconds = number(NOW + 100_000, NOW + 2_000_000_000)
+past_ms = of(1, 1000, (NOW - 100_000) * 1000)
+future_ms = number((NOW + 100_000) * 1000, (NOW + 2_000_000_000) * 1000)
+ttl_seconds = number(100_000, 2_000_000_000)
+ttl_ms = number(100_000_000, 2_000_000_000_000)
+bad_time = of(0, -1, -1000, 2**63 - 1, -(2**63), 2**63 // 1000, 2**62, "x", "", "1.5", "99999999999999999999")
+
+
+def moment(good, late):
+    return weighted((good, 8), (late, 1), (bad_time, 1))
+
+
+index = weighted((number(-12, 12), 6), (of(-100000, 100000, 65535, 65536, 70000, 2**31, -(2**31), 2**63 - 1, -(2**63)), 2), (not_number, 1))
+# Writing at an offset makes a string that long, so the large ones are beyond the limit, where only the error counts.
+write_offset = weighted((number(0, 20), 6), (of(1000, 65530, 65536, 66000, 131072), 1), (of(-1, 536870912, 2**62, "x"), 1))
+bit_offset = weighted((number(0, 80), 8), (of(1000, 524280, 524288, 600000), 1), (of(-1, 4294967296, "x", "1.0", 2**63 - 1), 1))
+read_bit_offset = weighted((bit_offset, 8), (of(4294967295, 100_000_000), 1))
+bit = weighted((of(0, 1), 9), (of(2, -1, "x", ""), 1))
+unit = opt(weighted((lit("BYTE"), 4), (lit("BIT"), 4), (of("BITS", ""), 1)))
+pattern = of("*", "k*", "s*", "?1", "k[1-3]", "k[^1]", "[", "\\*", "", "**1", "nosuch", b"k\x00*", "k[3-1]", "*[0-9]")
+database = weighted((number(0, 3), 9), (of(-1, 15, 16, "x", 2**31, 2**63 - 1), 1))
+field = weighted(
+    (lambda r: [b"%s%d" % (r.choice([b"i", b"u"]), r.randint(1, 63))], 9),
+    (of("i64", "u64", "i0", "u0", "i65", "x8", "i", "8", "i-1", "i08"), 1),
+)
+field_offset = weighted(
+    (lambda r: [r.choice([b"", b"#"]) + b"%d" % r.randint(0, 40)], 9),
+    (of("#-1", "-1", "#x", "x", "4294967295", "#4294967295", "600000", "#10000"), 1),
+)
+field_get = seq(lit("GET"), field, field_offset)
+field_set = seq(lit("SET"), field, weighted((number(0, 40), 8), (of("#3", 600000), 1)), any_number)
+field_incr = seq(lit("INCRBY"), field, weighted((number(0, 40), 8), (of("#3", 524288), 1)), any_number)
+field_overflow = seq(lit("OVERFLOW"), of("WRAP", "SAT", "FAIL", "wrap", "BAD"))
+field_op = weighted((field_get, 3), (field_set, 3), (field_incr, 3), (field_overflow, 2))
+expire_condition = opt(weighted((of("NX", "XX", "GT", "LT", "nx"), 8), (seq(of("NX", "XX"), of("GT", "LT", "XX")), 1), (of("ZZ"), 1)), 0.6)
+
+# No past times here: Redis counts such a key in DBSIZE until it happens to notice that it has expired.
+set_options = shuffled(
+    one(lit("NX"), lit("XX")),
+    lit("GET"),
+    one(
+        lit("KEEPTTL"),
+        seq(lit("EX"), moment(ttl_seconds, bad_time)),
+        seq(lit("PX"), moment(ttl_ms, bad_time)),
+        seq(lit("EXAT"), moment(future_seconds, bad_time)),
+        seq(lit("PXAT"), moment(future_ms, bad_time)),
+    ),
+    opt(of("FOO", "NX", "KEEPTTL", "EX"), 0.1),
+)
+getex_options = opt(
+    weighted(
+        (lit("PERSIST"), 2),
+        (seq(lit("EX"), moment(ttl_seconds, bad_time)), 2),
+        (seq(lit("PX"), moment(ttl_ms, bad_time)), 2),
+        (seq(lit("EXAT"), moment(future_seconds, past_seconds)), 2),
+        (seq(lit("PXAT"), moment(future_ms, past_ms)), 2),
+        (of("EX", "FOO", "KEEPTTL", "NX"), 1),
+        (seq(lit("PERSIST"), lit("EX"), ttl_seconds), 1),
+    ),
+    0.8,
+)
+
+
+def pairs(r):
+    return some(weighted((seq(key, value), 3), (seq(short_key, short_value), 1)), 1, 5)(r)
+
+
+# --- the table
+
+
+@dataclasses.dataclass
+class Row:
+    """A command: its name (words), the kind of its arguments, how often, and when two replies are equal."""
+
+    name: str
+    args: object
+    weight: float = 1.0
+    rule: object = compare.exact
+
+    def make(self, r):
+        return [w.encode() for w in self.name.split()] + self.args(r)
+
+
+STRING = [
+    Row("GET", any_key, 6),
+    Row("SET", seq(key, value, set_options), 8),
+    Row("SET", seq(short_key, short_value, set_options), 4),
+    Row("SETNX", seq(key, value)),
+    Row("SETEX", seq(key, moment(ttl_seconds, bad_time), value)),
+    Row("PSETEX", seq(key, moment(ttl_ms, bad_time), value)),
+    Row("MGET", some(any_key, 1, 6), 2),
+    Row("MSET", pairs, 2),
+    Row("MSETNX", pairs, 2),
+    Row("GETSET", seq(key, value)),
+    Row("GETDEL", any_key, 2),
+    Row("GETEX", seq(any_key, getex_options), 3),
+    Row("APPEND", seq(key, value), 3),
+    Row("APPEND", seq(short_key, word), 1),
+    Row("STRLEN", any_key, 2),
+    Row("SETRANGE", seq(key, write_offset, value), 3),
+    Row("GETRANGE", seq(any_key, index, index), 3),
+    Row("SUBSTR", seq(any_key, index, index)),
+    Row("INCR", any_key, 2),
+    Row("DECR", any_key),
+    Row("INCRBY", seq(any_key, any_number), 2),
+    Row("DECRBY", seq(any_key, any_number), 2),
+    Row("INCRBYFLOAT", seq(any_key, any_float), 3),
+    Row(
+        "LCS",
+        seq(
+            short_key,
+            short_key,
+            shuffled(lit("LEN"), lit("IDX"), seq(lit("MINMATCHLEN"), weighted((number(0, 5), 5), (not_number, 1))), lit("WITHMATCHLEN"), of("FOO")),
+        ),
+        2,
+    ),
+]
+
+BIT = [
+    Row("SETBIT", seq(key, bit_offset, bit), 3),
+    Row("GETBIT", seq(any_key, read_bit_offset), 2),
+    Row("BITCOUNT", seq(any_key, opt(seq(index, opt(index, 0.95), unit), 0.8)), 3),
+    Row("BITPOS", seq(any_key, bit, opt(seq(index, opt(seq(index, unit), 0.8)), 0.8)), 3),
+    Row("BITOP", seq(of("AND", "OR", "XOR", "and", "FOO"), key, some(any_key, 1, 4)), 2),
+    Row("BITOP NOT", seq(key, some(any_key, 1, 1)), 1),
+    Row("BITOP NOT", seq(key, some(any_key, 2, 3)), 0.1),
+    Row("BITFIELD", seq(key, some(field_op, 0, 6)), 3),
+    Row("BITFIELD_RO", seq(any_key, some(weighted((field_get, 9), (field_op, 1)), 0, 4)), 1),
+]
+
+KEY = [
+    Row("DEL", some(any_key, 1, 3), 3),
+    Row("UNLINK", some(any_key, 1, 3)),
+    Row("EXISTS", some(any_key, 1, 4), 2),
+    Row("TYPE", any_key),
+    Row("TOUCH", some(any_key, 1, 4)),
+    Row("KEYS", pattern, 1, compare.unordered),
+    Row("SCAN", seq(of("0"), shuffled(seq(lit("MATCH"), pattern), seq(lit("TYPE"), of("string", "hash", "STRING", "nosuch"))), of("COUNT"), number(500, 1000)), 1, compare.unordered),
+    Row("SCAN", seq(of("x", "1.5", " 1", "18446744073709551616"), opt(seq(lit("COUNT"), of("x", 0, -1)))), 0.5),
+    Row("SCAN 0", one(seq(lit("COUNT"), of("x", "0", "-1")), lit("MATCH"), of("FOO"), seq(of("FOO"), lit("COUNT"), of(500))), 0.3),
+    Row("RANDOMKEY", seq(), 1, compare.shape),
+    Row("RENAME", seq(any_key, key), 2),
+    Row("RENAMENX", seq(any_key, key), 2),
+    Row("COPY", seq(any_key, key, shuffled(lit("REPLACE"), seq(lit("DB"), database), opt(of("FOO"), 0.1))), 3),
+    Row("MOVE", seq(any_key, database), 2),
+    Row("DBSIZE", seq(), 2),
+    Row("SWAPDB", seq(database, database), 0.5),
+    Row("FLUSHDB", opt(of("SYNC", "ASYNC", "sync", "FOO")), 0.15),
+    Row("FLUSHALL", opt(of("SYNC", "ASYNC", "FOO")), 0.05),
+]
+
+EXPIRE = [
+    Row("EXPIRE", seq(any_key, moment(ttl_seconds, bad_time), expire_condition), 3),
+    Row("PEXPIRE", seq(any_key, moment(ttl_ms, bad_time), expire_condition), 3),
+    Row("EXPIREAT", seq(any_key, moment(future_seconds, past_seconds), expire_condition), 3),
+    Row("PEXPIREAT", seq(any_key, moment(future_ms, past_ms), expire_condition), 3),
+    Row("TTL", any_key, 2, compare.times(1000)),
+    Row("PTTL", any_key, 2, compare.times(1)),
+    Row("EXPIRETIME", any_key, 2, compare.times(1000)),
+    Row("PEXPIRETIME", any_key, 2, compare.times(1)),
+    Row("PERSIST", any_key, 3),
+]
+
+CONNECTION = [
+    Row("SELECT", database, 3),
+    Row("PING", opt(word), 0.5),
+    Row("ECHO", word, 0.5),
+    Row("NOSUCH", some(word, 0, 3), 0.3),
+]
+
+FAMILIES = {"string": STRING, "bit": BIT, "key": KEY, "expire": EXPIRE, "connection": CONNECTION}
+
+
+class Generator:
+    """An endless, seeded stream of commands: each (arguments, rule of comparison)."""
+
+    def __init__(self, random, families=None, without=()):
+        self.random = random
+        rows = [row for name in families or FAMILIES for row in FAMILIES[name] if row.name not in without]
+        self.rows = rows
+        self.weights = [row.weight for row in rows]
+
+    def command(self):
+        r = self.random
+        row = r.choices(self.rows, self.weights)[0]
+        args = row.make(r)
+        if r.random() < 0.03 and args[0] != b"SCAN":  # any number is a cursor, and what it finds is Redis' own
+            args = self.spoil(args)
+        if r.random() < 0.1:
+            args[0] = r.choice([args[0].lower(), args[0].capitalize()])
+        return args, row.rule
+
+    def spoil(self, args):
+        """One argument less, more, twice, or exchanged for nonsense. The command's name stays."""
+        r = self.random
+        if args[0] == b"BITOP":
+            return args[:3]  # one argument less in front would let it write a long string under a short key
+        at = r.randrange(1, len(args) + 1)
+        what = r.randrange(4)
+        if what == 0:
+            return args[:at] + args[at + 1 :] if at < len(args) else args[:-1] or args
+        if what == 1:
+            return args[:at] + word(r) + args[at:]
+        if what == 2:
+            return args + args[1:2]
+        return args[:at] + not_number(r) + args[at + 1 :]

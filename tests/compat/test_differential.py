@@ -1,0 +1,114 @@
+"""Random commands on Larder and on redis-server: the same replies, the same contents at the end.
+
+A failure names its seed and prints the shortest sequence found that still differs. LARDER_LONG=1 runs 200,000
+commands and more, on seeds of its own each time (or from LARDER_SEED on).
+"""
+
+import os
+import random
+import time
+
+import pytest
+
+from compat import grammar
+from harness import differential
+from harness.differential import Item
+
+LONG = os.environ.get("LARDER_LONG") == "1"
+COMMANDS = 2000  # in one test
+FIRST = int(os.environ.get("LARDER_SEED", time.time() if LONG else 1))
+COUNT = int(os.environ.get("LARDER_SEEDS", 104 if LONG else 10))
+SEEDS = range(FIRST, FIRST + COUNT)
+
+
+def make(seed, commands=COMMANDS, **which):
+    """A seeded sequence in pipelines of random length over both connections."""
+    r = random.Random(seed)
+    generator = grammar.Generator(r, **which)
+    items = []
+    pipeline = 0
+    while len(items) < commands:
+        pipeline += 1
+        connection = r.choice([0, 0, 0, 1])
+        length = r.choice([1, 1, 1, 2, 3, r.randint(1, 20), r.randint(1, 200)])
+        for _ in range(length):
+            args, rule = generator.command()
+            items.append(Item(pipeline, connection, args, rule))
+    return items[:commands]
+
+
+def check(seed, items, oracle, subject):
+    def run(part):
+        if not subject.alive:
+            subject.process = None
+            subject.start()
+        return differential.run(part, oracle, subject)
+
+    found = run(items)
+    if found is None:
+        return
+    crashed = not subject.alive
+    least = differential.shrink(items[: found.position + 1], run)
+    again = run(least) or found
+    pytest.fail(
+        f"seed {seed}: {subject.name} {'crashed' if crashed else 'differs'} at command {found.position}: {found.text}\n\n"
+        f"{len(least)} commands that show it:\n{differential.describe(least)}\n\n{again.text}",
+        pytrace=False,
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_commands(seed, oracle, subject):
+    check(seed, make(seed), oracle, subject)
+
+
+# --- the test itself, on two redis-servers
+
+
+def test_redis_equals_redis(shared_fleet, oracle):
+    check(1, make(1, 1000), oracle, shared_fleet.redis())
+
+
+@pytest.mark.parametrize(
+    "planted, least",
+    [
+        # PERSIST does what TOUCH does: wrong replies for keys without a time, wrong contents for others.
+        (["PERSIST", "", "TOUCH", "PERSIST"], 2),
+        (["SETRANGE", ""], 1),
+        # APPEND does what GETSET does: the first one answers something else.
+        (["APPEND", "", "GETSET", "APPEND"], 1),
+    ],
+)
+def test_a_planted_difference_is_found_and_shrunk(shared_fleet, oracle, planted, least):
+    options = [word for name, new in zip(planted[::2], planted[1::2]) for word in ("--rename-command", name, new)]
+    impostor = shared_fleet.redis(*options)
+    items = make(7, 400, without=("TOUCH", "GETSET"))
+    with pytest.raises(pytest.fail.Exception) as caught:
+        check(7, items, oracle, impostor)
+    assert f"\n{least} commands that show it" in str(caught.value)
+    assert "seed 7" in str(caught.value)
+    assert planted[0] in str(caught.value).upper()
+    impostor.stop()
+
+
+def test_shrinking_keeps_only_what_matters():
+    items = [Item(i // 7, 0, [b"SET", b"k%d" % i, b"v" * i]) for i in range(100)]
+
+    def fails(part):
+        keys = [item.args[1] for item in part if len(item.args) > 1]
+        return b"k13" in keys and b"k77" in keys and keys.index(b"k13") < keys.index(b"k77")
+
+    least = differential.shrink(items, fails)
+    assert [item.args[:2] for item in least] == [[b"SET", b"k13"], [b"SET", b"k77"]]
+    assert all(len(item.args[2]) == 1 for item in least)
+
+
+def test_descriptions_can_be_read():
+    items = [Item(1, 0, [b"SET", b"a b", b"\x00"]), Item(1, 0, [b"GET", b""]), Item(2, 1, [b"ECHO", b"x" * 100])]
+    assert differential.describe(items).splitlines() == [
+        '  [connection 0] [pipeline 0] SET "a b" "\\x00"',
+        '  [connection 0] [pipeline 0] GET ""',
+        "  [connection 1] ECHO x*100",
+    ]
+
+
