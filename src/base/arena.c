@@ -43,7 +43,7 @@ void *arena_alloc(struct arena *a, size_t n)
 {
     if (n > SIZE_MAX / 2)
         abort();
-    n = (n + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
+    n = ((n ? n : 1) + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
     if (n > a->left) {
         struct arena_block *b = block_new(n > BLOCK_BYTES / 4 ? n : BLOCK_BYTES);
         if (b->bytes != BLOCK_BYTES && a->blocks) {
