@@ -1,0 +1,47 @@
+/* String values of any length, a bounded piece at a time: no command needs a whole long value in memory. */
+#ifndef LARDER_COMMAND_VALUE_H
+#define LARDER_COMMAND_VALUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "command/command.h"
+
+/* Goes through bytes [off, off + len) of a string row:
+
+       struct pieces p = pieces_of(c, row, off, len);
+       while ((st = pieces_next(&p, &piece)) == ST_OK && piece.n) ...
+       pieces_release(&p);
+
+   A piece is borrowed until the next one is asked for. Nothing may write to the key meanwhile. */
+struct pieces {
+    struct view *view;
+    const struct row *row;
+    int64_t pos, end; /* what is still to come */
+    struct arena scratch;
+};
+
+struct pieces pieces_of(struct call *c, const struct row *row, int64_t off, int64_t len);
+
+/* An empty piece: there are no more. */
+enum status pieces_next(struct pieces *p, struct slice *ret) MUST_CHECK;
+void pieces_release(struct pieces *p);
+
+/* Replies bytes [off, off + len) of a string row as one bulk. */
+enum status reply_row_range(struct call *c, const struct row *row, int64_t off, int64_t len) MUST_CHECK;
+
+/* Replies a string row's value, or null for NULL. */
+enum status reply_row(struct call *c, const struct row *row) MUST_CHECK;
+
+/* Brings an inclusive range into [0, size), negative positions counting from the end. False: nothing is left.
+ */
+bool range_within(int64_t *start, int64_t *end, int64_t size);
+
+/* May a string have size + more bytes (proto-max-bulk-len)? If not, the error has been replied. */
+bool value_fits(struct call *c, int64_t size, int64_t more);
+
+/* Replaces a key by a short string, which is copied. */
+enum status put_short(struct call *c, struct slice key, struct slice value, int64_t expire_at) MUST_CHECK;
+
+#endif
