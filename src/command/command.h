@@ -128,19 +128,22 @@ struct command {
     const char *complexity; /* ours, not Redis' */
     const char *tips[4];
     const struct command *subs; /* ends with a NULL name */
-    /* For commands whose keys cannot be described (COMMAND GETKEYS): fills up to cap argument indexes,
-       returns how many, -1 when the arguments make no sense. NULL: by the specs. */
-    int (*get_keys)(const struct slice *argv, int argc, int *ret_index, int cap);
+    /* For keys marked KEY_VARIABLE: the flags that they have with these arguments. */
+    uint32_t (*key_flags)(const struct slice *argv, int argc);
 };
 
 /* Each family's table, ended by a NULL name. A new family adds a line here and one in table.c. */
 extern const struct command bit_commands[];
+extern const struct command bitfield_commands[];
 extern const struct command client_commands[];
 extern const struct command config_commands[];
 extern const struct command connection_commands[];
+extern const struct command counter_commands[];
 extern const struct command expire_commands[];
 extern const struct command introspect_commands[];
 extern const struct command key_commands[];
+extern const struct command lcs_commands[];
+extern const struct command range_commands[];
 extern const struct command scan_commands[];
 extern const struct command server_commands[];
 extern const struct command string_commands[];
@@ -164,10 +167,14 @@ const struct command *command_parent(const struct command *c);
 #define COMMAND_NAME_CHARS 64
 void command_full_name(const struct command *c, char out[COMMAND_NAME_CHARS]);
 
-/* Which arguments are keys, by the specs (or get_keys). flags (may be NULL) gets each key's flags. -1:
- * invalid arguments. */
+/* Which arguments are keys, by the specs. flags (may be NULL) gets each key's flags. -1: the arguments make no
+   sense. */
 int command_keys(const struct command *c, const struct slice *argv, int argc, int *ret_index,
                  uint32_t *ret_flags, int cap);
+
+/* docs/commands.md. */
+struct buf;
+void command_print_markdown(struct buf *out);
 
 /* Runs one command to its reply: lookup, arity, authentication, flags, handler, statistics. `known` was found
    by command_find while the batch was gathered, or is NULL when there is no such command. Returns true when

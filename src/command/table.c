@@ -12,8 +12,9 @@
 #include "base/num.h"
 
 static const struct command *const families[] = {
-    string_commands, bit_commands,        key_commands,    expire_commands,     scan_commands,
-    client_commands, connection_commands, config_commands, introspect_commands, server_commands,
+    string_commands,     counter_commands, range_commands,      lcs_commands,    bit_commands,
+    bitfield_commands,   key_commands,     expire_commands,     scan_commands,   client_commands,
+    connection_commands, config_commands,  introspect_commands, server_commands,
 };
 
 #define NFAMILIES     (sizeof families / sizeof *families)
@@ -230,12 +231,6 @@ int command_keys(const struct command *c, const struct slice *argv, int argc, in
                  uint32_t *ret_flags, int cap)
 {
     int n = 0;
-    if (c->get_keys) {
-        n = c->get_keys(argv, argc, ret_index, cap);
-        for (int i = 0; ret_flags && i < n; i++)
-            ret_flags[i] = c->keys[0].flags;
-        return n;
-    }
     for (int s = 0; s < COMMAND_KEY_SPECS && c->keys[s].flags; s++) {
         const struct key_spec *k = &c->keys[s];
         if (k->flags & KEY_NOT_KEY)
@@ -248,7 +243,7 @@ int command_keys(const struct command *c, const struct slice *argv, int argc, in
         for (int i = first; i <= last && n < cap; i += k->step) {
             ret_index[n] = i;
             if (ret_flags)
-                ret_flags[n] = k->flags;
+                ret_flags[n] = k->flags & KEY_VARIABLE ? c->key_flags(argv, argc) : k->flags;
             n++;
         }
     }
