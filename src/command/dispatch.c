@@ -74,9 +74,11 @@ static bool needs_auth(const struct server *server, const struct session *sessio
     return !session->authenticated && server->config->requirepass[0] && !(cmd->flags & CMD_NO_AUTH);
 }
 
-static bool cannot_write(const struct command *cmd, const struct error *write_err)
+/* Writing may be impossible while reading goes on; when not even a transaction can begin, both are. */
+static bool no_database(const struct server *server, const struct command *cmd, const struct error *write_err)
 {
-    return (cmd->flags & CMD_WRITE) && write_err && write_err->code != ST_OK;
+    uint32_t needs = server->unreadable ? CMD_WRITE | CMD_READONLY : CMD_WRITE;
+    return write_err && write_err->code != ST_OK && (cmd->flags & needs);
 }
 
 /* Says why a command may not run, in Redis' order of checks, or returns false when it may. */
@@ -96,7 +98,7 @@ static bool refuse(struct server *server, struct session *session, const struct 
         reply_error(reply, "NOAUTH Authentication required.");
     } else if (session->monitor && (cmd->flags & (CMD_WRITE | CMD_READONLY | CMD_MAY_REPLICATE))) {
         reply_error(reply, "ERR Replica can't interact with the keyspace");
-    } else if (cannot_write(cmd, write_err)) {
+    } else if (no_database(server, cmd, write_err)) {
         reply_status(reply, write_err->code, write_err);
     } else {
         return false;
@@ -202,7 +204,7 @@ bool command_run(struct server *server, struct session *session, const struct co
             reply_unknown_command(reply, argv, argc);
         server_note_error(server, reply->code);
     } else if (UNLIKELY(!arity_fits(cmd, argc) || !session->authenticated || session->monitor ||
-                        cannot_write(cmd, write_err) || (cmd->flags & CMD_PROTECTED)) &&
+                        no_database(server, cmd, write_err) || (cmd->flags & CMD_PROTECTED)) &&
                refuse(server, session, cmd, argc, reply, write_err)) {
         server->command_stats[command_index(cmd)].rejected++;
         server_note_error(server, reply->code);

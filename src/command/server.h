@@ -74,6 +74,7 @@ struct server {
     enum pause_mode pause;
     int64_t pause_until_us; /* monotonic */
     bool sweep_active;      /* DEBUG SET-ACTIVE-EXPIRE */
+    bool unreadable;        /* this batch could not begin: what needs the database answers write_err */
     bool stopping;          /* SHUTDOWN: the worker ends after this batch */
     /* Error statistics by code for INFO errorstats. */
     struct {

@@ -1,0 +1,234 @@
+#include "server/batch.h"
+
+#include <assert.h>
+#include <limits.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "command/command.h"
+#include "engine/engine.h"
+#include "server/worker_internal.h"
+
+#define CLIENT_CALLS  1000 /* of one client in a turn */
+#define MAX_INLINE    ((uint64_t)64 << 10)
+#define PENDING_BYTES ((size_t)32 << 20) /* changes, or replies, beyond which a batch ends early */
+
+void batch_release(struct batch *b)
+{
+    mem_free(b->calls);
+    mem_free(b->clients);
+    mem_free(b->replies);
+    arena_release(&b->arena);
+    *b = (struct batch){0};
+}
+
+/* ---- gathering ---- */
+
+/* Whether a command may write. A container's flags are its subcommands'. */
+static bool may_write(const struct command *cmd, const struct slice *argv, int argc)
+{
+    if (cmd && cmd->subs && argc > 1)
+        cmd = command_find_sub(cmd, argv[1]);
+    return cmd && (cmd->flags & CMD_WRITE);
+}
+
+static void add_call(struct batch *b, struct client *c, const struct command *cmd, struct slice *argv,
+                     int argc)
+{
+    VEC_PUSH(b->calls, b->ncalls, b->cap_calls) =
+        (struct batch_call){.client = c, .cmd = cmd, .argv = argv, .argc = argc, .end = c->parsed};
+    if (!c->in_batch) {
+        c->in_batch = true;
+        VEC_PUSH(b->clients, b->nclients, b->cap_clients) = c;
+    }
+}
+
+static void mark_ready(struct worker *w, struct client *c)
+{
+    if (!c->ready) {
+        c->ready = true;
+        VEC_PUSH(w->ready.items, w->ready.len, w->ready.cap) = c;
+    }
+}
+
+void batch_gather(struct worker *w, struct client *c)
+{
+    if (c->state != CLIENT_OPEN || c->paused || c->broken || client_held(c))
+        return;
+    struct batch *b = &w->batch;
+    const struct config *config = worker_config(w);
+    struct resp_limits limits = {
+        .max_bulk = config->proto_max_bulk_len,
+        .max_args = INT_MAX,
+        .max_inline = MAX_INLINE,
+        .unauthenticated = !c->session.authenticated && config->requirepass[0],
+    };
+    /* What a client may send changes with AUTH: until then, one command at a time. */
+    int share = limits.unauthenticated ? 1 : CLIENT_CALLS;
+    while (share > 0) {
+        struct slice data = slice_of(c->in.p + c->parsed, c->in.len - c->parsed);
+        struct slice *argv;
+        int argc;
+        size_t used;
+        switch (resp_parse(&c->parser, data, &limits, &b->arena, &argv, &argc, &used)) {
+        case RESP_MORE:
+            if (!c->in_batch)
+                client_batch_done(c);
+            return;
+        case RESP_ERROR:
+            c->broken = true;
+            add_call(b, c, NULL, NULL, 0);
+            return;
+        case RESP_COMMAND:
+            c->parsed += used;
+            if (argc > 0) {
+                const struct command *cmd = command_find(argv[0]);
+                add_call(b, c, cmd, argv, argc);
+                b->write |= may_write(cmd, argv, argc);
+                share--;
+            }
+        }
+    }
+    if (c->parsed < c->in.len)
+        mark_ready(w, c);
+}
+
+/* ---- running ---- */
+
+/* A web page that makes its visitor's browser talk to us sends these; the connection ends before the
+   request's body is taken for commands. */
+static bool is_http(struct slice name)
+{
+    return slice_is(name, "post") || slice_is(name, "host:");
+}
+
+static void run_unknown(struct worker *w, const struct batch_call *call, const struct error *write_err)
+{
+    struct client *c = call->client;
+    if (call->argc == 0) {
+        if (c->session.reply_mode == SESSION_REPLY_ON)
+            reply_error(&c->reply.base, c->parser.error);
+        server_note_error(&w->server, "ERR");
+        client_drain(c);
+    } else if (is_http(call->argv[0])) {
+        if (worker_may_warn(w, &w->http_warned_us))
+            log_warning("a client speaks HTTP, perhaps made to by a web page; closing", "addr=%s",
+                        c->session.addr);
+        client_kill(c);
+    } else {
+        command_run(&w->server, &c->session, NULL, call->argv, call->argc, &c->reply.base, write_err);
+    }
+}
+
+/* Runs one call; returns how much it said. */
+static size_t run_call(struct worker *w, const struct batch_call *call, const struct error *write_err)
+{
+    struct client *c = call->client;
+    if (c->state != CLIENT_OPEN || c->paused)
+        return 0;
+    if (w->server.pause != PAUSE_NONE && server_paused(&w->server, call->cmd, worker_now(w))) {
+        client_pause(c);
+        return 0;
+    }
+    size_t start = c->out.len;
+    bool depends = false;
+    c->reply.base.resp = c->session.resp;
+    if (call->cmd)
+        depends = command_run(&w->server, &c->session, call->cmd, call->argv, call->argc, &c->reply.base,
+                              write_err);
+    else
+        run_unknown(w, call, write_err);
+    c->done = call->end;
+    size_t said = c->out.len - start;
+    if (said) {
+        client_touch(c);
+        if (depends)
+            VEC_PUSH(w->batch.replies, w->batch.nreplies, w->batch.cap_replies) =
+                (struct batch_reply){.client = c, .start = start, .end = c->out.len};
+    }
+    return said;
+}
+
+/* The commit failed: every reply that relied on it becomes the error. Each client's output is rewritten once,
+   in order. */
+static void replace_replies(struct worker *w, const struct error *err)
+{
+    struct batch *b = &w->batch;
+    for (size_t i = 0; i < b->nreplies; i++) {
+        struct batch_reply *r = &b->replies[i];
+        struct client *c = r->client;
+        if (!c->failed_reply) {
+            c->failed_reply = true;
+            c->patched = 0;
+        }
+        buf_add(&c->patch, c->out.p + c->patched, r->start - c->patched);
+        c->patched = r->end;
+        struct resp_reply sink;
+        resp_reply_init(&sink, &c->patch, c->session.resp);
+        reply_status(&sink.base, err->code, err);
+        server_note_error(&w->server, sink.base.code);
+    }
+    for (size_t i = 0; i < b->nreplies; i++) {
+        struct client *c = b->replies[i].client;
+        if (!c->failed_reply)
+            continue;
+        c->failed_reply = false;
+        buf_add(&c->patch, c->out.p + c->patched, c->out.len - c->patched);
+        buf_release(&c->out);
+        c->out = c->patch;
+        c->patch = (struct buf){0};
+    }
+}
+
+static void flush_clients(struct worker *w)
+{
+    for (size_t i = 0; i < w->flush.len; i++) {
+        w->flush.items[i]->to_flush = false;
+        client_flush(w->flush.items[i]);
+    }
+    w->flush.len = 0;
+}
+
+/* One transaction: calls from `at` on, as many as are not too much at once. Returns where it stopped. */
+static size_t run_transaction(struct worker *w, size_t at)
+{
+    struct batch *b = &w->batch;
+    struct engine *engine = w->server.engine;
+    struct error write_err, err;
+    size_t said = 0;
+    enum status st = engine_begin(engine, b->write, &write_err, &err);
+    w->server.unreadable = st != ST_OK;
+    if (st != ST_OK)
+        write_err = err;
+    w->server.clock_us = clock_mono_us();
+    while (at < b->ncalls && said < PENDING_BYTES && engine_pending_bytes(engine) < PENDING_BYTES)
+        said += run_call(w, &b->calls[at++], &write_err);
+    if (st == ST_OK && engine_commit(engine, &err) != ST_OK) {
+        if (worker_may_warn(w, &w->commit_warned_us)) {
+            char text[2 * sizeof err.text];
+            log_warning("a batch could not be committed", "status=%s error=%s", status_name(err.code),
+                        log_quote(text, sizeof text, err.text));
+        }
+        replace_replies(w, &err);
+    }
+    b->nreplies = 0;
+    flush_clients(w);
+    return at;
+}
+
+void batch_run(struct worker *w)
+{
+    struct batch *b = &w->batch;
+    for (size_t at = 0; at < b->ncalls;)
+        at = run_transaction(w, at);
+    if (b->ncalls)
+        w->batches++;
+    for (size_t i = 0; i < b->nclients; i++)
+        client_batch_done(b->clients[i]);
+    b->ncalls = b->nclients = 0;
+    b->write = false;
+    arena_reset(&b->arena);
+    flush_clients(w);
+}

@@ -1,0 +1,49 @@
+/* The commands of one turn of the loop, of all clients, in the order they came: gathered while sockets are
+   read, then run in one transaction; the replies leave behind the commit. */
+#ifndef LARDER_SERVER_BATCH_H
+#define LARDER_SERVER_BATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/slice.h"
+
+struct client;
+struct command;
+struct worker;
+
+struct batch_call {
+    struct client *client;
+    const struct command *cmd; /* NULL: unknown, or (with argc 0) a protocol error to be told */
+    struct slice *argv;
+    int argc;
+    size_t end; /* where it ends in the client's input */
+};
+
+/* A reply that is only true when the commit succeeds. */
+struct batch_reply {
+    struct client *client;
+    size_t start, end; /* in the client's output */
+};
+
+struct batch {
+    struct batch_call *calls;
+    size_t ncalls, cap_calls;
+    struct client **clients; /* each once */
+    size_t nclients, cap_clients;
+    struct batch_reply *replies;
+    size_t nreplies, cap_replies;
+    struct arena arena; /* of the argvs */
+    bool write;         /* a call may write */
+};
+
+void batch_release(struct batch *b);
+
+/* Parses what the client has sent and adds it to the batch, up to a fair share. */
+void batch_gather(struct worker *w, struct client *c);
+
+/* Runs what was gathered, commits and sends. */
+void batch_run(struct worker *w);
+
+#endif

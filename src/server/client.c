@@ -1,0 +1,387 @@
+#include "server/client.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "server/worker_internal.h"
+
+#define READ_MIN     ((size_t)16 << 10) /* room that an ordinary read has at least */
+#define READ_MAX     ((size_t)64 << 10) /* a client's share of a turn ... */
+#define READ_LARGE   ((size_t)1 << 20)  /* ... and while a large argument comes in */
+#define KEEP_BUFFER  ((size_t)64 << 10) /* what an empty buffer may hold on to while its client is busy */
+#define QUIET_US     2000000            /* a client silent for so long gives its buffers back */
+#define DRAIN_MAX_US 60000000           /* a closing client that takes no output for so long is dropped */
+
+static const struct session_ops client_ops;
+
+static struct client *of_session(const struct session *s)
+{
+    return (struct client *)(uintptr_t)s;
+}
+
+static size_t backlog(const struct client *c)
+{
+    return c->out.len - c->sent;
+}
+
+static bool push(struct client_list *l, struct client *c, bool *mark)
+{
+    if (*mark)
+        return false;
+    *mark = true;
+    VEC_PUSH(l->items, l->len, l->cap) = c;
+    return true;
+}
+
+static void watch_reading(struct client *c, bool on)
+{
+    if (c->reading == on)
+        return;
+    c->reading = on;
+    if (on)
+        event_add(&c->read_event, NULL);
+    else
+        event_del(&c->read_event);
+}
+
+static void watch_writing(struct client *c, bool on)
+{
+    if (c->writing == on)
+        return;
+    c->writing = on;
+    if (on)
+        event_add(&c->write_event, NULL);
+    else
+        event_del(&c->write_event);
+}
+
+/* ---- states ---- */
+
+static void log_close(const struct client *c, enum log_level level, const char *why)
+{
+    char addr[2 * sizeof c->session.addr];
+    log_write(level, why, "client=%llu addr=%s", (unsigned long long)c->session.id,
+              log_quote(addr, sizeof addr, c->session.addr));
+}
+
+static void change_state(struct client *c, enum client_state state)
+{
+    assert(state > c->state);
+    c->state = state;
+    watch_reading(c, false);
+    if (state != CLIENT_DEAD)
+        return;
+    watch_writing(c, false);
+    conn_close(&c->conn);
+    server_remove_session(&c->worker->server, &c->session);
+    VEC_PUSH(c->worker->dead.items, c->worker->dead.len, c->worker->dead.cap) = c;
+}
+
+void client_drain(struct client *c)
+{
+    if (c->state != CLIENT_OPEN)
+        return;
+    change_state(c, CLIENT_DRAINING);
+    client_touch(c);
+}
+
+void client_kill(struct client *c)
+{
+    if (c->state != CLIENT_DEAD)
+        change_state(c, CLIENT_DEAD);
+}
+
+void client_pause(struct client *c)
+{
+    push(&c->worker->paused, c, &c->paused);
+    watch_reading(c, false);
+}
+
+void client_resume(struct client *c)
+{
+    c->paused = false;
+    if (c->state != CLIENT_OPEN)
+        return;
+    push(&c->worker->ready, c, &c->ready);
+    watch_reading(c, !c->eof);
+}
+
+/* ---- input ---- */
+
+/* Gives up what was run. */
+static void consume(struct client *c)
+{
+    if (c->done == 0)
+        return;
+    buf_consume(&c->in, c->done);
+    c->parsed -= c->done;
+    c->done = 0;
+}
+
+/* Makes room for the next read and says how much of it to use. */
+static size_t make_room(struct client *c)
+{
+    consume(c);
+    size_t have = c->in.len - c->parsed;
+    size_t missing = c->parser.want > have ? c->parser.want - have : 0;
+    if (missing > READ_MAX)
+        buf_reserve(&c->in, missing);
+    else if (c->filled)
+        buf_reserve(&c->in, READ_MAX);
+    else if (c->in.cap - c->in.len < READ_MIN / 2)
+        buf_reserve(&c->in, READ_MIN);
+    size_t room = c->in.cap - c->in.len;
+    size_t most = missing > READ_MAX ? READ_LARGE : READ_MAX;
+    return room < most ? room : most;
+}
+
+static void end_of_input(struct client *c)
+{
+    c->eof = true;
+    watch_reading(c, false);
+    client_touch(c);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    struct client *c = arg;
+    struct worker *w = c->worker;
+    if (c->state != CLIENT_OPEN || c->ready || c->in_batch)
+        return;
+    size_t room = make_room(c), n = 0;
+    switch (conn_read(&c->conn, c->in.p + c->in.len, room, &n)) {
+    case CONN_OK:
+        break;
+    case CONN_AGAIN:
+        return;
+    case CONN_CLOSED:
+        end_of_input(c);
+        return;
+    case CONN_FAILED:
+        client_kill(c);
+        return;
+    }
+    w->server.stats.net_in += n;
+    w->server.stats.reads++;
+    c->session.active_us = worker_now(w);
+    c->in.len += n;
+    c->filled = n == room;
+    if (c->in.len - c->done > worker_config(w)->client_query_buffer_limit) {
+        log_close(c, LOG_WARNING, "closing a client that sent more than client-query-buffer-limit");
+        w->server.stats.query_limit_disconnections++;
+        client_kill(c);
+        return;
+    }
+    batch_gather(w, c);
+}
+
+void client_batch_done(struct client *c)
+{
+    c->in_batch = false;
+    if (c->eof)
+        client_touch(c);
+    if (c->state != CLIENT_OPEN) {
+        c->done = c->parsed = c->in.len = 0;
+    } else if (c->paused) {
+        c->parsed = c->done;
+        c->broken = false;
+        resp_reset(&c->parser);
+    } else {
+        c->done = c->parsed;
+    }
+    if (c->done == c->in.len) {
+        c->done = c->parsed = c->in.len = 0;
+        if (c->in.cap > KEEP_BUFFER * 2)
+            buf_shrink(&c->in, KEEP_BUFFER);
+    }
+}
+
+/* ---- output ---- */
+
+void client_touch(struct client *c)
+{
+    push(&c->worker->flush, c, &c->to_flush);
+}
+
+/* True when the client had to go. */
+static bool over_limit(struct client *c)
+{
+    const struct config *config = worker_config(c->worker);
+    int64_t now_us = worker_now(c->worker);
+    size_t n = backlog(c);
+    bool over = config->output_hard && n > config->output_hard;
+    if (config->output_soft && n > config->output_soft) {
+        if (c->soft_since_us == 0)
+            c->soft_since_us = now_us;
+        over |= (uint64_t)(now_us - c->soft_since_us) / 1000 >= config->output_soft_ms;
+    } else {
+        c->soft_since_us = 0;
+    }
+    if (!over)
+        return false;
+    log_close(c, LOG_WARNING, "closing a client over client-output-buffer-limit");
+    c->worker->server.stats.output_limit_disconnections++;
+    client_kill(c);
+    return true;
+}
+
+/* All output has left. */
+static void drained(struct client *c)
+{
+    c->out.len = c->sent = 0;
+    if (c->out.cap > KEEP_BUFFER * 2)
+        buf_shrink(&c->out, KEEP_BUFFER);
+    watch_writing(c, false);
+    c->soft_since_us = 0;
+    if (c->state == CLIENT_DRAINING || (c->eof && !c->ready && !c->paused && !c->in_batch))
+        client_kill(c);
+}
+
+void client_flush(struct client *c)
+{
+    if (c->state == CLIENT_DEAD)
+        return;
+    bool held = client_held(c);
+    size_t n = 0;
+    if (backlog(c)) {
+        switch (conn_write(&c->conn, c->out.p + c->sent, backlog(c), &n)) {
+        case CONN_OK:
+            c->sent += n;
+            c->flushed_us = worker_now(c->worker);
+            c->worker->server.stats.net_out += n;
+            c->worker->server.stats.writes++;
+            break;
+        case CONN_AGAIN:
+            break;
+        default:
+            client_kill(c);
+            return;
+        }
+    }
+    if (held && !client_held(c) && c->state == CLIENT_OPEN && !c->paused)
+        push(&c->worker->ready, c, &c->ready);
+    if (backlog(c) == 0) {
+        drained(c);
+        return;
+    }
+    if (over_limit(c))
+        return;
+    if (c->sent > KEEP_BUFFER && c->sent > c->out.len / 2) {
+        buf_consume(&c->out, c->sent);
+        c->sent = 0;
+    }
+    watch_writing(c, true);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    client_flush(arg);
+}
+
+/* ---- time ---- */
+
+void client_tick(struct client *c, int64_t now_us)
+{
+    if (c->state == CLIENT_DEAD)
+        return;
+    const struct config *config = worker_config(c->worker);
+    int64_t idle = now_us - c->session.active_us;
+    bool ending = c->state == CLIENT_DRAINING || c->eof;
+    if (ending && now_us - c->flushed_us > DRAIN_MAX_US && idle > DRAIN_MAX_US) {
+        log_close(c, LOG_INFO, "closing a client that does not take its last replies");
+        client_kill(c);
+        return;
+    }
+    if (config->timeout_ms && !c->session.monitor && !c->paused &&
+        (uint64_t)idle / 1000 > config->timeout_ms) {
+        log_close(c, LOG_DEBUG, "closing an idle client");
+        client_kill(c);
+        return;
+    }
+    if (backlog(c) && over_limit(c))
+        return;
+    if (idle < QUIET_US)
+        return;
+    if (c->in.len == 0)
+        buf_release(&c->in);
+    if (c->out.len == 0)
+        buf_release(&c->out);
+}
+
+/* ---- what commands may ask of it ---- */
+
+static void session_close(struct session *s, bool after_reply)
+{
+    if (after_reply)
+        client_drain(of_session(s));
+    else
+        client_kill(of_session(s));
+}
+
+static void session_push(struct session *s, struct slice bytes)
+{
+    struct client *c = of_session(s);
+    if (c->state != CLIENT_OPEN)
+        return;
+    buf_add_slice(&c->out, bytes);
+    client_touch(c);
+}
+
+static void session_usage(const struct session *s, struct session_usage *ret)
+{
+    const struct client *c = of_session(s);
+    *ret = (struct session_usage){
+        .query_buffer = c->in.len - c->done,
+        .query_buffer_free = c->in.cap - c->in.len,
+        .output_buffer = backlog(c),
+        .total = sizeof *c + c->in.cap + c->out.cap + c->parser.cap * sizeof *c->parser.spans,
+    };
+    memcpy(ret->events, c->writing ? "rw" : "r", c->writing ? 3 : 2);
+}
+
+static const struct session_ops client_ops = {
+    .close = session_close,
+    .push = session_push,
+    .usage = session_usage,
+};
+
+/* ---- life ---- */
+
+struct client *client_new(struct worker *w, struct conn conn)
+{
+    struct client *c = mem_zalloc(sizeof *c);
+    struct config *config = worker_config(w);
+    c->worker = w;
+    c->conn = conn;
+    session_init(&c->session, &client_ops, config->requirepass[0] == '\0');
+    c->session.fd = conn.fd;
+    c->session.unix_socket = conn.local;
+    conn_addresses(&conn, w->listener.path, c->session.addr, c->session.laddr);
+    conn_tune(&conn, config->tcp_keepalive_ms);
+    resp_init(&c->parser);
+    resp_reply_init(&c->reply, &c->out, c->session.resp);
+    event_assign(&c->read_event, w->base, conn.fd, EV_READ | EV_PERSIST, on_readable, c);
+    event_assign(&c->write_event, w->base, conn.fd, EV_WRITE | EV_PERSIST, on_writable, c);
+    server_add_session(&w->server, &c->session);
+    watch_reading(c, true);
+    return c;
+}
+
+void client_free(struct client *c)
+{
+    assert(c->state == CLIENT_DEAD);
+    session_release(&c->session);
+    resp_release(&c->parser);
+    buf_release(&c->in);
+    buf_release(&c->out);
+    buf_release(&c->patch);
+    mem_free(c);
+}

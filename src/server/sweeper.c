@@ -1,0 +1,74 @@
+#include "server/sweeper.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/engine.h"
+#include "server/worker_internal.h"
+
+#define STEP_US      1000 /* what a step may take */
+#define MIN_ROWS     16
+#define MUCH_ROWS    1000 /* a pass that is worth a line */
+#define IDLE_DIVISOR 10   /* the pause shortens so much when no client had anything to do */
+
+/* The next step takes as many rows as fit its time, by what the last one took. */
+static void adapt(struct sweeper *s, int64_t took_us, uint64_t did, uint32_t max_rows)
+{
+    uint64_t rows = s->rows;
+    if (took_us > STEP_US)
+        rows = rows * STEP_US / (uint64_t)took_us;
+    else if (took_us < STEP_US / 2 && did >= rows)
+        rows *= 2;
+    if (rows < MIN_ROWS)
+        rows = MIN_ROWS;
+    s->rows = rows > max_rows ? max_rows : (uint32_t)rows;
+}
+
+static void failed(struct worker *w, const struct error *err)
+{
+    if (!worker_may_warn(w, &w->sweeper.warned_us))
+        return;
+    char text[2 * sizeof err->text];
+    log_warning("the sweeper failed", "status=%s error=%s", status_name(err->code),
+                log_quote(text, sizeof text, err->text));
+}
+
+static void pass_over(struct sweeper *s, int64_t now_us)
+{
+    if (s->pass_rows >= MUCH_ROWS)
+        log_debug("swept", "rows=%llu ms=%lld", (unsigned long long)s->pass_rows,
+                  (long long)(now_us - s->pass_start_us) / 1000);
+    s->pass_rows = 0;
+}
+
+int64_t sweeper_step(struct worker *w)
+{
+    struct sweeper *s = &w->sweeper;
+    const struct config *config = worker_config(w);
+    int64_t interval_us = (int64_t)config->sweep_interval_ms * 1000;
+    if (!config->sweep || !w->server.sweep_active)
+        return interval_us;
+    uint32_t max_rows = config->sweep_batch > 0 ? (uint32_t)config->sweep_batch : 1;
+    if (s->rows == 0 || s->rows > max_rows)
+        s->rows = max_rows < MIN_ROWS ? max_rows : MIN_ROWS;
+    bool more = false;
+    uint64_t did = 0;
+    struct error err;
+    int64_t start = clock_mono_us();
+    if (engine_sweep(w->server.engine, s->rows, &more, &did, &err) != ST_OK) {
+        failed(w, &err);
+        return interval_us;
+    }
+    int64_t end = clock_mono_us();
+    if (s->pass_rows == 0)
+        s->pass_start_us = start;
+    s->pass_rows += did;
+    bool quiet = s->batches == w->batches;
+    s->batches = w->batches;
+    adapt(s, end - start, did, max_rows);
+    if (!more) {
+        pass_over(s, end);
+        return interval_us;
+    }
+    int64_t pause_us = (int64_t)config->sweep_pause_ms * 1000;
+    return quiet ? pause_us / IDLE_DIVISOR : pause_us;
+}

@@ -1,0 +1,22 @@
+/* When and how much the sweeper works: in steps of about a millisecond between batches, so that no client
+   waits long for one. */
+#ifndef LARDER_SERVER_SWEEPER_H
+#define LARDER_SERVER_SWEEPER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct worker;
+
+struct sweeper {
+    uint32_t rows;      /* of the next step, found by measuring the last ones */
+    uint64_t batches;   /* run so far, at the last step */
+    uint64_t pass_rows; /* removed in this pass, over all steps since there was nothing to do */
+    int64_t pass_start_us;
+    int64_t warned_us; /* when a failure was last logged */
+};
+
+/* One step, if there is to be one at all. Returns after how many microseconds the next one is due. */
+int64_t sweeper_step(struct worker *w);
+
+#endif

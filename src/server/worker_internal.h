@@ -1,0 +1,64 @@
+/* What the files of this folder share. */
+#ifndef LARDER_SERVER_WORKER_INTERNAL_H
+#define LARDER_SERVER_WORKER_INTERNAL_H
+
+#include <event2/event.h>
+
+#include "base/clock.h"
+#include "command/server.h"
+#include "net/listener.h"
+#include "server/batch.h"
+#include "server/client.h"
+#include "server/sweeper.h"
+#include "server/worker.h"
+
+#define WARN_EVERY_US 10000000
+
+struct client_list {
+    struct client **items;
+    size_t len, cap;
+};
+
+struct worker {
+    struct server server;
+    struct event_base *base;
+    struct listener listener;
+    struct event *accepts[LISTENER_MAX];
+    struct event *tick, *sweep_timer, *pause_timer, *accept_timer, *stop_event;
+    int stop_fd; /* an eventfd: worker_stop writes to it */
+    bool stop;
+    bool sweep_due;
+    int64_t now_us;                           /* monotonic, of this turn; 0 until someone asks (worker_now) */
+    int64_t commit_warned_us, http_warned_us; /* when it was last logged */
+    uint64_t batches;
+    uint32_t max_clients; /* as configured, or what the limit of descriptors allows */
+    struct batch batch;
+    struct sweeper sweeper;
+    struct client_list ready;  /* have input to parse without waiting for more */
+    struct client_list flush;  /* have output that may leave now */
+    struct client_list paused; /* wait for CLIENT UNPAUSE */
+    struct client_list dead;   /* to be freed at the end of the turn */
+};
+
+static inline int64_t worker_now(struct worker *w)
+{
+    if (w->now_us == 0)
+        w->now_us = clock_mono_us();
+    return w->now_us;
+}
+
+/* True when it is time again to log something that may happen with every batch. */
+static inline bool worker_may_warn(struct worker *w, int64_t *last_us)
+{
+    if (*last_us && worker_now(w) - *last_us < WARN_EVERY_US)
+        return false;
+    *last_us = worker_now(w);
+    return true;
+}
+
+static inline struct config *worker_config(const struct worker *w)
+{
+    return w->server.config;
+}
+
+#endif
