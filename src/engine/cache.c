@@ -177,9 +177,10 @@ void cache_remove(struct cache *c, struct row *r)
     c->stats.rows--;
 }
 
-void cache_evict(struct cache *c)
+void cache_evict(struct cache *c, size_t others)
 {
-    for (int steps = 0; c->stats.bytes > c->budget && c->stats.rows > 0 && steps < EVICT_STEPS; steps++) {
+    for (int steps = 0; c->stats.bytes + others > c->budget && c->stats.rows > 0 && steps < EVICT_STEPS;
+         steps++) {
         if (++c->hand >= bucket_count(c))
             c->hand = 0;
         struct row **link = bucket_at(c, c->hand);

@@ -39,9 +39,9 @@ void cache_replace(struct cache *c, struct row *old, struct row *fresh);
 /* Takes a row out; the caller owns it. */
 void cache_remove(struct cache *c, struct row *r);
 
-/* Drops cold clean rows until the budget is kept; at most a bounded number of steps at a time. Called between
-   commands, never while a handler holds a row. */
-void cache_evict(struct cache *c);
+/* Drops cold clean rows until they and `others` bytes fit the budget; at most a bounded number of steps at a
+   time. Called between commands, never while a handler holds a row. */
+void cache_evict(struct cache *c, size_t others);
 
 /* Drops every clean row. */
 void cache_drop(struct cache *c);

@@ -51,6 +51,7 @@ void engine_free(struct engine *e)
         return;
     struct view *v = &e->view;
     cache_free(v->cache);
+    residents_release(&v->residents);
     items_release(&v->items);
     arena_release(&v->arena);
     arena_release(&v->scratch);
@@ -102,11 +103,19 @@ size_t engine_pending_bytes(const struct engine *e)
 
 /* ---- a batch ---- */
 
+/* Rows and resident collections share one budget; neither can take more than half from the other. */
+static void keep_budget(struct view *v)
+{
+    residents_trim(&v->residents, cache_budget(v->cache) / 2);
+    cache_evict(v->cache, v->residents.bytes);
+}
+
 /* Whatever memory remembers may be wrong: someone else has written to the tables. */
 static enum status forget(struct engine *e, struct error *err)
 {
     e->stats.external_changes++;
     cache_drop(e->view.cache);
+    residents_drop_all(&e->view.residents);
     e->view.counts_stale = true;
     return load_dbs(e, err);
 }
@@ -146,7 +155,7 @@ struct engine_trace engine_leave(struct engine *e, bool keep)
     else
         view_undo(v);
     arena_reset(&v->scratch);
-    cache_evict(v->cache);
+    keep_budget(v);
     e->stats.dirty += keep && v->wrote;
     return (struct engine_trace){.wrote = keep && v->wrote, .depends = v->depends};
 }
@@ -179,7 +188,7 @@ enum status engine_commit(struct engine *e, struct error *err)
         return st;
     }
     view_committed(v);
-    cache_evict(v->cache);
+    keep_budget(v);
     uint64_t us = (uint64_t)(clock_mono_us() - start);
     e->stats.commits++;
     e->stats.commit_us += us;

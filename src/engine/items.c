@@ -78,30 +78,36 @@ static void replace(struct items *t, struct item_entry *e, const struct item_ent
     t->npending += e->pending;
 }
 
-static void touch(struct items *t, const struct item_row *row, enum item_state state)
+/* The entry of an item, made when there is none; how it is now is noted for undo. */
+static struct item_entry *touch(struct items *t, const struct item_ref *ref)
 {
     if ((t->len + 1) * 2 > t->nslots)
         rehash(t);
-    size_t slot = slot_of(t, &row->ref);
+    size_t slot = slot_of(t, ref);
     if (t->slots[slot] == 0) {
-        VEC_PUSH(t->entries, t->len, t->cap) = (struct item_entry){.row = *row, .state = ITEM_UNTOUCHED};
+        VEC_PUSH(t->entries, t->len, t->cap) = (struct item_entry){.row.ref = *ref};
         t->slots[slot] = (uint32_t)t->len;
     }
     uint32_t index = t->slots[slot] - 1;
     VEC_PUSH(t->undo, t->nundo, t->undo_cap) = (struct item_undo){index, t->entries[index]};
-    struct item_entry fresh = {.row = *row, .state = state, .pending = true};
-    replace(t, &t->entries[index], &fresh);
+    return &t->entries[index];
 }
 
-void items_put(struct items *t, const struct item_row *row)
+void items_put(struct items *t, const struct item_row *row, bool fresh)
 {
-    touch(t, row, ITEM_PUT);
+    struct item_entry *e = touch(t, &row->ref);
+    bool new_row = e->pending ? e->fresh : fresh && e->state == ITEM_UNTOUCHED;
+    struct item_entry put = {.row = *row, .state = ITEM_PUT, .pending = true, .fresh = new_row};
+    replace(t, e, &put);
 }
 
 void items_del(struct items *t, const struct item_ref *ref)
 {
-    struct item_row row = {.ref = *ref};
-    touch(t, &row, ITEM_GONE);
+    struct item_entry *e = touch(t, ref);
+    bool nothing_left = e->pending && e->fresh;
+    struct item_entry gone = {
+        .row.ref = *ref, .state = ITEM_GONE, .pending = !nothing_left, .fresh = nothing_left};
+    replace(t, e, &gone);
 }
 
 void items_accept(struct items *t)

@@ -20,6 +20,8 @@ struct item_entry {
     struct item_row row;
     enum item_state state;
     bool pending; /* not in the tables of the running transaction yet */
+    bool fresh;   /* the tables have no row for it: when it goes again before it got there, nothing is left to
+                     do */
 };
 
 struct item_undo {
@@ -43,7 +45,8 @@ void items_release(struct items *t);
 /* What this batch made of an item, or NULL when it did not touch it. */
 const struct item_entry *items_find(const struct items *t, const struct item_ref *ref);
 
-void items_put(struct items *t, const struct item_row *row);
+/* fresh: the caller knows that no such item exists. */
+void items_put(struct items *t, const struct item_row *row, bool fresh);
 void items_del(struct items *t, const struct item_ref *ref);
 
 void items_accept(struct items *t); /* the command succeeded */

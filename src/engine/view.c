@@ -341,7 +341,14 @@ enum status view_item(struct view *v, const struct item_ref *ref, bool *ret_foun
 
 enum status view_put_item(struct view *v, const struct item_row *row)
 {
-    items_put(&v->items, row);
+    items_put(&v->items, row, false);
+    v->wrote = v->depends = true;
+    return ST_OK;
+}
+
+enum status view_add_item(struct view *v, const struct item_row *row)
+{
+    items_put(&v->items, row, true);
     v->wrote = v->depends = true;
     return ST_OK;
 }
@@ -385,6 +392,8 @@ void view_undo(struct view *v)
         row_free(u.fresh);
     }
     items_undo(&v->items);
+    if (v->wrote)
+        residents_drop_touched(&v->residents);
     v->ntrash = v->call_trash;
     if (v->call_dbs_changed) {
         memcpy(v->dbs, v->call_dbs, v->ndbs * sizeof *v->dbs);
@@ -413,6 +422,7 @@ void view_committed(struct view *v)
         row_free(v->changes[i].was);
     }
     v->counts_unsaved = false;
+    residents_settle(&v->residents);
     end_batch(v);
 }
 
@@ -430,6 +440,7 @@ void view_rolled_back(struct view *v)
     }
     if (v->id_block_is_new)
         v->id_next = v->id_end = 0;
+    residents_drop_touched(&v->residents);
     end_batch(v);
 }
 

@@ -138,6 +138,7 @@ enum status view_item(struct view *v, const struct item_ref *ref, bool *ret_foun
 
 /* value and name must stay until the batch has been committed. */
 enum status view_put_item(struct view *v, const struct item_row *row) MUST_CHECK;
+enum status view_add_item(struct view *v, const struct item_row *row) MUST_CHECK; /* known not to exist */
 enum status view_del_item(struct view *v, const struct item_ref *ref) MUST_CHECK;
 
 /* Items in order, this batch's own changes included. fn must not write. */

@@ -5,6 +5,7 @@
 #include "engine/cache.h"
 #include "engine/engine.h"
 #include "engine/items.h"
+#include "engine/resident.h"
 #include "engine/view.h"
 
 /* A key that the batch changed: its row before the batch (clean, out of the cache) and now (dirty, in it). */
@@ -22,6 +23,7 @@ struct row_undo {
 struct view {
     struct store *store;
     struct cache *cache;
+    struct residents residents; /* small collections in memory */
     struct engine_stats *stats;
     struct error *err; /* where the running call's failures are described */
     int64_t now_us;

@@ -1,0 +1,397 @@
+#include "engine/coll.h"
+
+#include <assert.h>
+
+#include "engine/coll_internal.h"
+
+#define RESIDENT_BYTES (1u << 20) /* few but huge items stay in the tables */
+#define WHOLE_PAGE     128        /* a scan returns a collection up to this size at once, as Redis does */
+
+static enum item_table table_of(enum row_type type)
+{
+    switch (type) {
+    case ROW_HASH:
+        return ITEM_HASH;
+    case ROW_LIST:
+        return ITEM_LIST;
+    case ROW_SET:
+        return ITEM_SET;
+    default:
+        assert(type == ROW_ZSET);
+        return ITEM_ZSET;
+    }
+}
+
+/* ---- opening and saving ---- */
+
+struct load {
+    struct resident *res;
+};
+
+static enum status load_item(void *arg, const struct item_row *row)
+{
+    struct load *l = arg;
+    resident_append(l->res, row);
+    return l->res->bytes > RESIDENT_BYTES ? ST_MISSING : ST_OK;
+}
+
+static struct resident *oversize(int64_t id, enum item_table table)
+{
+    struct resident *r = resident_new(id, table);
+    r->oversize = true;
+    return r;
+}
+
+/* Reads a small collection into memory. */
+static enum status load(struct coll *c)
+{
+    struct load l = {resident_new(c->id, c->table)};
+    struct item_scan q = {
+        .table = c->table,
+        .id = c->id,
+        .order = c->table == ITEM_LIST ? ITEMS_BY_POS : ITEMS_BY_ORD,
+        .limit = UINT32_MAX,
+    };
+    enum status st = view_scan_items(c->v, &q, load_item, &l);
+    if (st == ST_MISSING && l.res->bytes > RESIDENT_BYTES) {
+        resident_free(l.res);
+        residents_add(&c->v->residents, oversize(c->id, c->table));
+        return ST_OK;
+    }
+    if (st == ST_OK && (int64_t)l.res->size != c->size)
+        st = error_set(c->v->err, ST_CORRUPT, "a key says %lld items but %zu were found", (long long)c->size,
+                       l.res->size);
+    if (st != ST_OK) {
+        resident_free(l.res);
+        return st;
+    }
+    residents_add(&c->v->residents, l.res);
+    c->res = l.res;
+    return ST_OK;
+}
+
+static enum status attach(struct coll *c)
+{
+    struct resident *r = residents_find(&c->v->residents, c->id);
+    if (r) {
+        c->res = r->oversize ? NULL : r;
+        if (r->touched)
+            c->v->depends = true;
+        return ST_OK;
+    }
+    return c->size <= COLL_RESIDENT_LOAD ? load(c) : ST_OK;
+}
+
+static struct coll *handle(struct view *v, uint32_t db, struct slice key, enum row_type type)
+{
+    struct coll *c = arena_alloc(&v->scratch, sizeof *c);
+    *c = (struct coll){.v = v, .db = db, .key = key, .type = type, .table = table_of(type)};
+    return c;
+}
+
+enum status coll_open(struct view *v, uint32_t db, struct slice key, enum row_type type, struct coll **ret,
+                      bool *ret_wrong)
+{
+    const struct row *r;
+    *ret = NULL;
+    *ret_wrong = false;
+    enum status st = view_get(v, db, key, &r);
+    if (st != ST_OK || !r)
+        return st;
+    if (r->type != type) {
+        *ret_wrong = true;
+        return ST_OK;
+    }
+    struct coll *c = handle(v, db, key, type);
+    struct row_ext e = row_items(r);
+    c->id = e.id;
+    c->size = e.size;
+    c->first = e.first;
+    c->expire_at = r->expire_at;
+    *ret = c;
+    return attach(c);
+}
+
+enum status coll_make(struct view *v, uint32_t db, struct slice key, enum row_type type, struct coll **ret,
+                      bool *ret_wrong)
+{
+    enum status st = coll_open(v, db, key, type, ret, ret_wrong);
+    if (st == ST_OK && !*ret && !*ret_wrong)
+        *ret = handle(v, db, key, type);
+    return st;
+}
+
+enum status coll_replace(struct view *v, uint32_t db, struct slice key, enum row_type type, struct coll **ret)
+{
+    *ret = handle(v, db, key, type);
+    (*ret)->replaces = true;
+    return ST_OK;
+}
+
+enum status coll_prepare(struct coll *c)
+{
+    c->dirty = true;
+    if (c->id)
+        return ST_OK;
+    enum status st = view_new_id(c->v, &c->id);
+    if (st == ST_OK) {
+        c->res = resident_new(c->id, c->table);
+        residents_add(&c->v->residents, c->res);
+        residents_before(&c->v->residents, c->res);
+    }
+    return st;
+}
+
+/* A collection that has outgrown memory goes on in the tables. */
+static void outgrow(struct coll *c)
+{
+    struct resident *r = c->res;
+    if (!r || (r->size <= COLL_RESIDENT_MAX && r->bytes <= RESIDENT_BYTES))
+        return;
+    residents_drop(&c->v->residents, r);
+    c->res = NULL;
+    if (c->size <= COLL_RESIDENT_LOAD)
+        residents_add(&c->v->residents, oversize(c->id, c->table));
+}
+
+enum status coll_save(struct coll *c)
+{
+    if (c->size == 0)
+        return c->dirty || c->replaces ? view_del(c->v, c->db, c->key, NULL) : ST_OK;
+    if (!c->dirty)
+        return ST_OK;
+    outgrow(c);
+    struct row_draft d = {
+        .type = c->type,
+        .id = c->id,
+        .size = c->size,
+        .first = c->first,
+        .expire_at = c->expire_at,
+    };
+    c->dirty = c->replaces = false;
+    return view_put(c->v, c->db, c->key, &d);
+}
+
+int64_t coll_size(const struct coll *c)
+{
+    return c->size;
+}
+
+void coll_touch(struct coll *c)
+{
+    c->dirty = true;
+}
+
+/* ---- by name ---- */
+
+static struct coll_item from_member(const struct member *m)
+{
+    return (struct coll_item){
+        .name = member_name(m),
+        .value = member_value(m),
+        .score = m->score,
+        .expire_at = m->expire_at,
+        .ord = m->ord,
+    };
+}
+
+static struct coll_item from_row(const struct item_row *row)
+{
+    return (struct coll_item){
+        .name = row->ref.name,
+        .value = row->value,
+        .score = row->score,
+        .expire_at = row->expire_at,
+        .ord = row->ord,
+    };
+}
+
+enum status coll_find(struct coll *c, struct slice name, bool *ret_found, struct coll_item *ret)
+{
+    *ret_found = false;
+    if (c->size == 0)
+        return ST_OK;
+    if (c->res) {
+        const struct member *m = resident_find(c->res, name);
+        if (m) {
+            *ret_found = true;
+            *ret = from_member(m);
+        }
+        return ST_OK;
+    }
+    struct item_ref ref = {.table = c->table, .id = c->id, .name = name};
+    struct item_row row;
+    enum status st = view_item(c->v, &ref, ret_found, &row);
+    if (st == ST_OK && *ret_found)
+        *ret = from_row(&row);
+    return st;
+}
+
+static struct item_row to_row(const struct coll *c, const struct coll_item *item, int64_t ord)
+{
+    return (struct item_row){
+        .ref = {.table = c->table, .id = c->id, .name = item->name},
+        .value = item->value,
+        .score = item->score,
+        .expire_at = item->expire_at,
+        .ord = ord,
+    };
+}
+
+enum status coll_put(struct coll *c, const struct coll_item *item, bool *ret_added)
+{
+    struct coll_item old;
+    bool found;
+    enum status st = coll_find(c, item->name, &found, &old);
+    if (st == ST_OK)
+        st = coll_prepare(c);
+    if (st != ST_OK)
+        return st;
+    struct item_row row = to_row(c, item, found ? old.ord : c->size);
+    st = found ? view_put_item(c->v, &row) : view_add_item(c->v, &row);
+    if (found)
+        COLL_RESIDENT(c, resident_update(c->res, resident_find(c->res, item->name), item->value, item->score,
+                                         item->expire_at));
+    else
+        COLL_RESIDENT(c, resident_append(c->res, &row));
+    c->size += !found;
+    if (ret_added)
+        *ret_added = !found;
+    return st;
+}
+
+/* The last item takes the number of one that goes. Its bytes must outlive the copy in memory. */
+static enum status move_last(struct coll *c, int64_t ord)
+{
+    struct coll_item last;
+    enum status st = coll_at(c, c->size - 1, &last);
+    if (st != ST_OK)
+        return st;
+    last.name = arena_copy(&c->v->arena, last.name);
+    last.value = arena_copy(&c->v->arena, last.value);
+    struct item_row row = to_row(c, &last, ord);
+    return view_put_item(c->v, &row);
+}
+
+enum status coll_remove(struct coll *c, struct slice name, bool *ret_removed)
+{
+    struct coll_item old;
+    enum status st = coll_find(c, name, ret_removed, &old);
+    if (st != ST_OK || !*ret_removed)
+        return st;
+    c->dirty = true;
+    if (old.ord != c->size - 1)
+        st = move_last(c, old.ord);
+    if (st != ST_OK)
+        return st;
+    struct item_ref ref = {.table = c->table, .id = c->id, .name = arena_copy(&c->v->arena, name)};
+    st = view_del_item(c->v, &ref);
+    COLL_RESIDENT(c, resident_remove(c->res, resident_find(c->res, ref.name)));
+    c->size--;
+    return st;
+}
+
+/* ---- by number, and all ---- */
+
+struct walk {
+    coll_fn *fn;
+    void *arg;
+    int64_t seen;
+};
+
+static enum status walk_row(void *arg, const struct item_row *row)
+{
+    struct walk *w = arg;
+    struct coll_item item = from_row(row);
+    w->seen++;
+    return w->fn(w->arg, &item);
+}
+
+struct keep {
+    struct arena *arena;
+    struct coll_item *item;
+    bool found;
+};
+
+static enum status keep_item(void *arg, const struct coll_item *item)
+{
+    struct keep *k = arg;
+    *k->item = *item;
+    k->item->name = arena_copy(k->arena, item->name);
+    k->item->value = arena_copy(k->arena, item->value);
+    k->found = true;
+    return ST_OK;
+}
+
+enum status coll_at(struct coll *c, int64_t ord, struct coll_item *ret)
+{
+    assert(ord >= 0 && ord < c->size);
+    if (c->res) {
+        *ret = from_member(resident_at(c->res, (size_t)ord));
+        return ST_OK;
+    }
+    struct item_scan q = {
+        .table = c->table,
+        .id = c->id,
+        .order = ITEMS_BY_ORD,
+        .has_min = true,
+        .has_max = true,
+        .min = ord,
+        .max = ord,
+        .limit = 1,
+    };
+    struct keep k = {&c->v->scratch, ret, false};
+    struct walk w = {keep_item, &k, 0};
+    enum status st = view_scan_items(c->v, &q, walk_row, &w);
+    if (st == ST_OK && !k.found)
+        st = error_set(c->v->err, ST_CORRUPT, "item %lld of %lld is missing", (long long)ord,
+                       (long long)c->size);
+    return st;
+}
+
+enum status coll_each(struct coll *c, coll_fn *fn, void *arg)
+{
+    if (c->res) {
+        for (size_t i = 0; i < c->res->size; i++) {
+            struct coll_item item = from_member(resident_at(c->res, i));
+            enum status st = fn(arg, &item);
+            if (st != ST_OK)
+                return st;
+        }
+        return ST_OK;
+    }
+    struct item_scan q = {.table = c->table, .id = c->id, .order = ITEMS_BY_NAME, .limit = UINT32_MAX};
+    struct walk w = {fn, arg, 0};
+    return view_scan_items(c->v, &q, walk_row, &w);
+}
+
+enum status coll_page(struct coll *c, int64_t *cursor, int64_t count, coll_fn *fn, void *arg)
+{
+    int64_t below = *cursor > 0 && *cursor < c->size ? *cursor : c->size;
+    if (c->size <= WHOLE_PAGE || count > below)
+        count = below;
+    int64_t from = below - count;
+    *cursor = from;
+    if (c->res) {
+        for (int64_t i = below - 1; i >= from; i--) {
+            struct coll_item item = from_member(resident_at(c->res, (size_t)i));
+            enum status st = fn(arg, &item);
+            if (st != ST_OK)
+                return st;
+        }
+        return ST_OK;
+    }
+    struct item_scan q = {
+        .table = c->table,
+        .id = c->id,
+        .order = ITEMS_BY_ORD,
+        .reverse = true,
+        .has_min = true,
+        .has_max = true,
+        .min = from,
+        .max = below - 1,
+        .limit = UINT32_MAX,
+    };
+    struct walk w = {fn, arg, 0};
+    return view_scan_items(c->v, &q, walk_row, &w);
+}

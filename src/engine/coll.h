@@ -1,0 +1,126 @@
+/* Collections as handlers see them: the items of one key. Where they are (whole in memory, or only in the
+   tables) is decided here:
+
+     up to COLL_RESIDENT items   all in memory once used; every operation is a memory operation
+     larger                      each operation reads and writes the rows it needs; order, ranges and random
+   access go through the tables' indexes, after this batch's changes have been brought into the transaction
+
+   A handler opens a collection, changes items, and saves: the key row then gets its new size (or goes, when
+   nothing is left). An item's cost never depends on how many others there are, but for what the operation
+   itself walks over.
+
+   Items of hashes, sets and sorted sets are numbered 0 .. size - 1 (`ord`) without gaps: a new one gets the
+   end, and when one goes the last one takes its number. That makes a random item one look-up, and a scan from
+   the end to 0 sees every item that stays, whatever else comes and goes, with no state but the number.
+
+   Names and values given to a write must stay until the batch is committed: argv does; else view_arena().
+   Items handed out are valid until the next write to the collection, at most until the handler returns.
+
+   Do not open a key a second time while an unsaved handle to it exists. */
+#ifndef LARDER_ENGINE_COLL_H
+#define LARDER_ENGINE_COLL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "base/status.h"
+#include "engine/view.h"
+
+#define COLL_RESIDENT_LOAD 1024 /* read into memory up to this many items ... */
+#define COLL_RESIDENT_MAX  4096 /* ... and kept there while it grows up to this many */
+
+struct coll;
+
+struct coll_item {
+    struct slice name;  /* field or member */
+    struct slice value; /* hash, list */
+    double score;       /* sorted set */
+    int64_t expire_at;  /* hash field */
+    int64_t ord;
+};
+
+/* ---- opening and saving ---- */
+
+/* The collection under a key, or NULL when there is none. *ret_wrong: the key holds another type (and *ret is
+ * NULL). */
+enum status coll_open(struct view *v, uint32_t db, struct slice key, enum row_type type, struct coll **ret,
+                      bool *ret_wrong) MUST_CHECK;
+
+/* The same, but an absent key gives an empty collection: nothing exists before coll_save finds items in it.
+ */
+enum status coll_make(struct view *v, uint32_t db, struct slice key, enum row_type type, struct coll **ret,
+                      bool *ret_wrong) MUST_CHECK;
+
+/* A new empty collection that takes the place of whatever is under key when it is saved (the STORE commands).
+   Saving it empty deletes the key. */
+enum status coll_replace(struct view *v, uint32_t db, struct slice key, enum row_type type,
+                         struct coll **ret) MUST_CHECK;
+
+/* Writes the key row if anything changed: a new size and version, or the deletion of an empty collection. The
+ * expiry stays. */
+enum status coll_save(struct coll *c) MUST_CHECK;
+
+int64_t coll_size(const struct coll *c);
+
+/* Marks a change that touches no item, so that coll_save gives the key a new version. */
+void coll_touch(struct coll *c);
+
+/* ---- hashes, sets, sorted sets: by name ---- */
+
+enum status coll_find(struct coll *c, struct slice name, bool *ret_found, struct coll_item *ret) MUST_CHECK;
+
+/* Adds or replaces. *ret_added may be NULL. */
+enum status coll_put(struct coll *c, const struct coll_item *item, bool *ret_added) MUST_CHECK;
+enum status coll_remove(struct coll *c, struct slice name, bool *ret_removed) MUST_CHECK;
+
+/* The item with this number, 0 <= ord < size. */
+enum status coll_at(struct coll *c, int64_t ord, struct coll_item *ret) MUST_CHECK;
+
+/* Every item, in no particular order; fn must not write. Anything but ST_OK from fn ends the walk and is
+ * returned. */
+typedef enum status coll_fn(void *arg, const struct coll_item *item);
+enum status coll_each(struct coll *c, coll_fn *fn, void *arg) MUST_CHECK;
+
+/* One page of HSCAN, SSCAN, ZSCAN: *cursor 0 starts; it is set for the next page, 0 at the end. */
+enum status coll_page(struct coll *c, int64_t *cursor, int64_t count, coll_fn *fn, void *arg) MUST_CHECK;
+
+/* ---- lists: by place, 0 <= i < size ---- */
+
+enum status coll_index(struct coll *c, int64_t i, struct slice *ret) MUST_CHECK;
+enum status coll_push(struct coll *c, bool front, struct slice value) MUST_CHECK;
+enum status coll_pop(struct coll *c, bool front,
+                     struct slice *ret) MUST_CHECK; /* size > 0; ret lives until the commit */
+enum status coll_set(struct coll *c, int64_t i, struct slice value) MUST_CHECK;
+
+/* Puts a value before place i (i = size: at the end), or takes places [i, i + n) out. The shorter side moves.
+ */
+enum status coll_insert(struct coll *c, int64_t i, struct slice value) MUST_CHECK;
+enum status coll_erase(struct coll *c, int64_t i, int64_t n) MUST_CHECK;
+
+/* Places [from, to], in order or (reverse) from `to` down; fn must not write. */
+enum status coll_range(struct coll *c, int64_t from, int64_t to, bool reverse, coll_fn *fn,
+                       void *arg) MUST_CHECK;
+
+/* Keeps only places [from, to]; costs the smaller of what stays and what goes. */
+enum status coll_trim(struct coll *c, int64_t from, int64_t to) MUST_CHECK;
+
+/* ---- sorted sets: by score, then name ---- */
+
+/* A bound in the order: by score, with the name as tie-break when has_name. */
+struct coll_bound {
+    double score;
+    bool has_name; /* false: before (or, as an upper bound, behind) every member with this score */
+    struct slice name;
+    bool exclusive;
+};
+
+/* How many members come before the bound (a lower bound: those that do not satisfy it). In O(log n)-like
+ * time. */
+enum status coll_rank_of(struct coll *c, const struct coll_bound *b, bool upper, int64_t *ret) MUST_CHECK;
+
+/* Members with rank in [from, to], ascending or (reverse) from rank `to` down. */
+enum status coll_by_rank(struct coll *c, int64_t from, int64_t to, bool reverse, coll_fn *fn,
+                         void *arg) MUST_CHECK;
+
+#endif

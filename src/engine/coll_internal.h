@@ -1,0 +1,37 @@
+/* What coll.c, coll_list.c and coll_zset.c share. */
+#ifndef LARDER_ENGINE_COLL_INTERNAL_H
+#define LARDER_ENGINE_COLL_INTERNAL_H
+
+#include "engine/coll.h"
+#include "engine/resident.h"
+#include "engine/view_internal.h"
+
+struct coll {
+    struct view *v;
+    uint32_t db;
+    struct slice key;
+    enum row_type type;
+    enum item_table table;
+    int64_t id; /* 0: none yet */
+    int64_t size;
+    int64_t first;
+    int64_t expire_at;
+    bool dirty;
+    bool replaces;        /* whatever is under the key goes */
+    struct resident *res; /* NULL: only in the tables */
+};
+
+/* Before the first write: an id, for a collection that has none. */
+enum status coll_prepare(struct coll *c) MUST_CHECK;
+
+/* A change of the resident, counted. Nothing happens when the collection is not in memory. */
+#define COLL_RESIDENT(c, change)                                                                             \
+    do {                                                                                                     \
+        if ((c)->res) {                                                                                      \
+            size_t before_ = residents_before(&(c)->v->residents, (c)->res);                                 \
+            change;                                                                                          \
+            residents_after(&(c)->v->residents, (c)->res, before_);                                          \
+        }                                                                                                    \
+    } while (0)
+
+#endif

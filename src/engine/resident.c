@@ -1,0 +1,434 @@
+#include "engine/resident.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/vec.h"
+
+#define INDEX_FROM 12 /* fewer names are found faster one by one */
+
+static bool named(const struct resident *r)
+{
+    return r->table != ITEM_LIST;
+}
+
+static struct member *member_new(struct resident *r, struct slice name, struct slice value)
+{
+    struct member *m = mem_alloc(sizeof *m + name.n + value.n);
+    *m = (struct member){.nname = (uint32_t)name.n, .nvalue = (uint32_t)value.n};
+    if (name.n)
+        memcpy(m->data, name.p, name.n);
+    if (value.n)
+        memcpy(m->data + name.n, value.p, value.n);
+    r->bytes += mem_size(m);
+    return m;
+}
+
+static void member_free(struct resident *r, struct member *m)
+{
+    r->bytes -= mem_size(m);
+    mem_free(m);
+}
+
+struct resident *resident_new(int64_t id, enum item_table table)
+{
+    struct resident *r = mem_zalloc(sizeof *r);
+    r->id = id;
+    r->table = table;
+    r->bytes = mem_size(r);
+    return r;
+}
+
+void resident_free(struct resident *r)
+{
+    for (size_t i = 0; i < r->size; i++)
+        mem_free(resident_at(r, i));
+    mem_free(r->items);
+    mem_free(r->slots);
+    mem_free(r->sorted);
+    mem_free(r);
+}
+
+/* ---- the ring of items ---- */
+
+static struct member **place(struct resident *r, size_t i)
+{
+    return &r->items[(r->head + i) & (r->cap - 1)];
+}
+
+static void make_room(struct resident *r)
+{
+    if (r->size < r->cap)
+        return;
+    size_t cap = r->cap ? r->cap * 2 : 4;
+    struct member **items = mem_alloc(cap * sizeof *items);
+    for (size_t i = 0; i < r->size; i++)
+        items[i] = resident_at(r, i);
+    if (r->items)
+        r->bytes -= mem_size(r->items);
+    mem_free(r->items);
+    r->items = items;
+    r->bytes += mem_size(items);
+    r->cap = cap;
+    r->head = 0;
+}
+
+/* ---- the index of names ---- */
+
+static size_t slot_of(const struct resident *r, struct slice name, uint32_t hash)
+{
+    size_t i = hash & (r->nslots - 1);
+    while (r->slots[i] && !(r->slots[i]->hash == hash && slice_eq(member_name(r->slots[i]), name)))
+        i = (i + 1) & (r->nslots - 1);
+    return i;
+}
+
+static void build_index(struct resident *r)
+{
+    size_t n = 32;
+    while (n < r->size * 4)
+        n *= 2;
+    if (r->slots)
+        r->bytes -= mem_size(r->slots);
+    mem_free(r->slots);
+    r->slots = mem_zalloc(n * sizeof *r->slots);
+    r->bytes += mem_size(r->slots);
+    r->nslots = n;
+    for (size_t i = 0; i < r->size; i++) {
+        struct member *m = resident_at(r, i);
+        r->slots[slot_of(r, member_name(m), m->hash)] = m;
+    }
+}
+
+/* Empties a slot; those behind it that could not have their own place move up. */
+static void free_slot(struct resident *r, size_t i)
+{
+    size_t mask = r->nslots - 1;
+    for (size_t k = (i + 1) & mask; r->slots[k]; k = (k + 1) & mask) {
+        size_t home = r->slots[k]->hash & mask;
+        if (((k - home) & mask) >= ((k - i) & mask)) {
+            r->slots[i] = r->slots[k];
+            i = k;
+        }
+    }
+    r->slots[i] = NULL;
+}
+
+struct member *resident_find(const struct resident *r, struct slice name)
+{
+    if (r->slots)
+        return r->slots[slot_of(r, name, (uint32_t)hash_bytes(name, 0))];
+    for (size_t i = 0; i < r->size; i++) {
+        struct member *m = resident_at(r, i);
+        if (slice_eq(member_name(m), name))
+            return m;
+    }
+    return NULL;
+}
+
+/* ---- the order of scores ---- */
+
+static int compare(double score_a, struct slice name_a, double score_b, struct slice name_b)
+{
+    if (score_a < score_b || score_a > score_b)
+        return score_a < score_b ? -1 : 1;
+    return slice_cmp(name_a, name_b);
+}
+
+static int compare_members(const void *a, const void *b)
+{
+    const struct member *x = *(struct member *const *)a;
+    const struct member *y = *(struct member *const *)b;
+    return compare(x->score, member_name(x), y->score, member_name(y));
+}
+
+/* The first place in the sorted array whose member is not before (score, name). */
+static size_t lower_bound(const struct resident *r, double score, struct slice name)
+{
+    size_t lo = 0, hi = r->size;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        const struct member *m = r->sorted[mid];
+        if (compare(m->score, member_name(m), score, name) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static void sorted_room(struct resident *r)
+{
+    if (r->sorted_cap >= r->cap)
+        return;
+    if (r->sorted)
+        r->bytes -= mem_size(r->sorted);
+    r->sorted_cap = r->cap;
+    r->sorted = mem_realloc(r->sorted, r->sorted_cap * sizeof *r->sorted);
+    r->bytes += mem_size(r->sorted);
+}
+
+struct member *const *resident_sorted(struct resident *r)
+{
+    if (!r->sorted_valid && r->size) {
+        sorted_room(r);
+        for (size_t i = 0; i < r->size; i++)
+            r->sorted[i] = resident_at(r, i);
+        qsort(r->sorted, r->size, sizeof *r->sorted, compare_members);
+    }
+    r->sorted_valid = true;
+    return r->sorted;
+}
+
+size_t resident_rank(struct resident *r, double score, struct slice name)
+{
+    resident_sorted(r);
+    return lower_bound(r, score, name);
+}
+
+/* m is in the items (size counts it) but not in the sorted array yet. */
+static void sorted_insert(struct resident *r, struct member *m)
+{
+    if (!r->sorted_valid)
+        return;
+    sorted_room(r);
+    r->size--;
+    size_t i = lower_bound(r, m->score, member_name(m));
+    memmove(r->sorted + i + 1, r->sorted + i, (r->size - i) * sizeof *r->sorted);
+    r->sorted[i] = m;
+    r->size++;
+}
+
+/* m is still counted in size. */
+static void sorted_erase(struct resident *r, const struct member *m)
+{
+    if (!r->sorted_valid)
+        return;
+    size_t i = lower_bound(r, m->score, member_name(m));
+    assert(r->sorted[i] == m);
+    memmove(r->sorted + i, r->sorted + i + 1, (r->size - i - 1) * sizeof *r->sorted);
+}
+
+/* ---- changing ---- */
+
+void resident_append(struct resident *r, const struct item_row *row)
+{
+    make_room(r);
+    struct member *m = member_new(r, row->ref.name, row->value);
+    m->score = row->score;
+    m->expire_at = row->expire_at;
+    m->ord = (int64_t)r->size;
+    *place(r, r->size++) = m;
+    if (!named(r))
+        return;
+    m->hash = (uint32_t)hash_bytes(row->ref.name, 0);
+    if (r->slots && r->size * 2 <= r->nslots)
+        r->slots[slot_of(r, row->ref.name, m->hash)] = m;
+    else if (r->size >= INDEX_FROM)
+        build_index(r);
+    sorted_insert(r, m);
+}
+
+struct member *resident_update(struct resident *r, struct member *m, struct slice value, double score,
+                               int64_t expire_at)
+{
+    bool moves = m->score < score || m->score > score;
+    struct member *fresh = m;
+    if (!slice_eq(value, member_value(m))) {
+        fresh = member_new(r, member_name(m), value);
+        fresh->hash = m->hash;
+        fresh->ord = m->ord;
+        fresh->score = m->score;
+        *place(r, (size_t)m->ord) = fresh;
+        if (r->slots)
+            r->slots[slot_of(r, member_name(m), m->hash)] = fresh;
+        if (r->sorted_valid)
+            r->sorted[lower_bound(r, m->score, member_name(m))] = fresh;
+        member_free(r, m);
+    }
+    fresh->expire_at = expire_at;
+    if (moves)
+        sorted_erase(r, fresh);
+    fresh->score = score;
+    if (moves)
+        sorted_insert(r, fresh);
+    return fresh;
+}
+
+void resident_remove(struct resident *r, struct member *m)
+{
+    sorted_erase(r, m);
+    if (r->slots)
+        free_slot(r, slot_of(r, member_name(m), m->hash));
+    struct member *last = resident_at(r, r->size - 1);
+    last->ord = m->ord;
+    *place(r, (size_t)m->ord) = last;
+    r->size--;
+    member_free(r, m);
+}
+
+void resident_insert(struct resident *r, size_t i, struct slice value)
+{
+    make_room(r);
+    struct member *m = member_new(r, (struct slice){"", 0}, value);
+    if (i < r->size / 2) {
+        r->head = (r->head - 1) & (r->cap - 1);
+        r->size++;
+        for (size_t k = 0; k < i; k++)
+            *place(r, k) = *place(r, k + 1);
+    } else {
+        for (size_t k = r->size++; k > i; k--)
+            *place(r, k) = *place(r, k - 1);
+    }
+    *place(r, i) = m;
+}
+
+void resident_set(struct resident *r, size_t i, struct slice value)
+{
+    member_free(r, resident_at(r, i));
+    *place(r, i) = member_new(r, (struct slice){"", 0}, value);
+}
+
+void resident_erase(struct resident *r, size_t i)
+{
+    member_free(r, resident_at(r, i));
+    if (i < r->size / 2) {
+        for (size_t k = i; k > 0; k--)
+            *place(r, k) = *place(r, k - 1);
+        r->head = (r->head + 1) & (r->cap - 1);
+    } else {
+        for (size_t k = i; k + 1 < r->size; k++)
+            *place(r, k) = *place(r, k + 1);
+    }
+    r->size--;
+}
+
+/* ---- all of them ---- */
+
+static struct resident **bucket_of(struct residents *t, int64_t id)
+{
+    return &t->buckets[(uint64_t)id * UINT64_C(0x9E3779B97F4A7C15) >> 32 & (t->nbuckets - 1)];
+}
+
+void residents_release(struct residents *t)
+{
+    residents_drop_all(t);
+    mem_free(t->buckets);
+    mem_free(t->touched);
+    *t = (struct residents){0};
+}
+
+static void unlink_use(struct residents *t, struct resident *r)
+{
+    *(r->prev ? &r->prev->next : &t->newest) = r->next;
+    *(r->next ? &r->next->prev : &t->oldest) = r->prev;
+}
+
+static void link_use(struct residents *t, struct resident *r)
+{
+    r->prev = NULL;
+    r->next = t->newest;
+    *(t->newest ? &t->newest->prev : &t->oldest) = r;
+    t->newest = r;
+}
+
+struct resident *residents_find(struct residents *t, int64_t id)
+{
+    struct resident *r = t->nbuckets ? *bucket_of(t, id) : NULL;
+    while (r && r->id != id)
+        r = r->bucket_next;
+    if (r && t->newest != r) {
+        unlink_use(t, r);
+        link_use(t, r);
+    }
+    return r;
+}
+
+static void grow(struct residents *t)
+{
+    struct resident **old = t->buckets;
+    size_t n = t->nbuckets;
+    t->nbuckets = n ? n * 2 : 64;
+    t->buckets = mem_zalloc(t->nbuckets * sizeof *t->buckets);
+    for (size_t i = 0; i < n; i++) {
+        for (struct resident *r = old[i], *next; r; r = next) {
+            next = r->bucket_next;
+            struct resident **b = bucket_of(t, r->id);
+            r->bucket_next = *b;
+            *b = r;
+        }
+    }
+    mem_free(old);
+}
+
+void residents_add(struct residents *t, struct resident *r)
+{
+    if (t->count >= t->nbuckets)
+        grow(t);
+    struct resident **b = bucket_of(t, r->id);
+    r->bucket_next = *b;
+    *b = r;
+    link_use(t, r);
+    t->count++;
+    t->bytes += r->bytes;
+}
+
+void residents_drop(struct residents *t, struct resident *r)
+{
+    struct resident **link = bucket_of(t, r->id);
+    while (*link != r)
+        link = &(*link)->bucket_next;
+    *link = r->bucket_next;
+    unlink_use(t, r);
+    t->count--;
+    t->bytes -= r->bytes;
+    resident_free(r);
+}
+
+void residents_drop_touched(struct residents *t)
+{
+    for (size_t i = 0; i < t->ntouched; i++) {
+        struct resident *r = residents_find(t, t->touched[i]);
+        if (r)
+            residents_drop(t, r);
+    }
+    t->ntouched = 0;
+}
+
+void residents_drop_all(struct residents *t)
+{
+    while (t->newest)
+        residents_drop(t, t->newest);
+}
+
+size_t residents_before(struct residents *t, struct resident *r)
+{
+    if (!r->touched)
+        VEC_PUSH(t->touched, t->ntouched, t->touched_cap) = r->id;
+    r->touched = true;
+    return r->bytes;
+}
+
+void residents_after(struct residents *t, const struct resident *r, size_t before)
+{
+    t->bytes += r->bytes;
+    t->bytes -= before;
+}
+
+void residents_settle(struct residents *t)
+{
+    for (size_t i = 0; i < t->ntouched; i++) {
+        struct resident *r = residents_find(t, t->touched[i]);
+        if (r)
+            r->touched = false;
+    }
+    t->ntouched = 0;
+}
+
+void residents_trim(struct residents *t, size_t budget)
+{
+    while (t->bytes > budget && t->oldest)
+        residents_drop(t, t->oldest);
+}
