@@ -1,0 +1,281 @@
+/* CONFIG: reading and changing the configuration while running.
+
+   Our own options come from config/'s table. Clients also ask for options of Redis that mean nothing here,
+   most of them to find out how the server behaves: those have a fixed, true answer, and can be "set" to that
+   answer alone. */
+#include "command/command.h"
+
+#include "base/buf.h"
+#include "base/glob.h"
+#include "command/args.h"
+#include "command/server.h"
+#include "config/config.h"
+
+static const struct fixed_option {
+    const char *name, *value;
+} fixed_options[] = {
+    /* nothing is evicted: memory is a cache over the database */
+    {"maxmemory", "0"},
+    {"maxmemory-policy", "noeviction"},
+    {"maxmemory-samples", "5"},
+    {"maxmemory-clients", "0"},
+    /* there are no snapshots and no append-only file: the database is the persistence */
+    {"save", ""},
+    {"appendonly", "no"},
+    {"rdbcompression", "no"},
+    {"rdbchecksum", "no"},
+    /* how values are represented as OBJECT ENCODING tells it */
+    {"hash-max-listpack-entries", "128"},
+    {"hash-max-listpack-value", "64"},
+    {"hash-max-ziplist-entries", "128"},
+    {"hash-max-ziplist-value", "64"},
+    {"list-compress-depth", "0"},
+    {"list-max-listpack-size", "-2"},
+    {"list-max-ziplist-size", "-2"},
+    {"set-max-intset-entries", "512"},
+    {"zset-max-listpack-entries", "128"},
+    {"zset-max-listpack-value", "64"},
+    {"zset-max-ziplist-entries", "128"},
+    {"zset-max-ziplist-value", "64"},
+    /* what this server is not */
+    {"activedefrag", "no"},
+    {"aclfile", ""},
+    {"cluster-enabled", "no"},
+    {"daemonize", "no"},
+    {"enable-module-command", "no"},
+    {"io-threads", "1"},
+    {"min-replicas-to-write", "0"},
+    {"min-slaves-to-write", "0"},
+    {"notify-keyspace-events", ""},
+    {"replicaof", ""},
+    {"slaveof", ""},
+    {"supervised", "no"},
+    {"syslog-enabled", "no"},
+    {"tls-port", "0"},
+    /* deleting never waits for the size of what is deleted */
+    {"lazyfree-lazy-eviction", "yes"},
+    {"lazyfree-lazy-expire", "yes"},
+    {"lazyfree-lazy-server-del", "yes"},
+    {"lazyfree-lazy-user-del", "yes"},
+    {"lazyfree-lazy-user-flush", "yes"},
+    {NULL, NULL},
+};
+
+static const struct fixed_option *find_fixed(struct slice name)
+{
+    for (const struct fixed_option *f = fixed_options; f->name; f++)
+        if (slice_is(name, f->name))
+            return f;
+    return NULL;
+}
+
+/* ---- CONFIG GET ---- */
+
+/* The pattern among the arguments that a name matches, or -1. */
+static int matching(const struct call *c, const char *name)
+{
+    for (int i = 2; i < c->argc; i++)
+        if (glob_match(c->argv[i], slice_str(name), true))
+            return i;
+    return -1;
+}
+
+/* A name that was asked for without a pattern is answered in the spelling of the one who asked. */
+static bool reply_name(struct call *c, const char *name)
+{
+    int i = matching(c, name);
+    if (i < 0)
+        return false;
+    if (slice_is(c->argv[i], name))
+        reply_bulk(c->reply, c->argv[i]);
+    else
+        reply_bulk_str(c->reply, name);
+    return true;
+}
+
+static enum status config_get_command(struct call *c)
+{
+    const struct option *o;
+    size_t n = 0, mark = reply_begin_deferred(c->reply);
+    for (int i = 0; (o = config_option(i)); i++) {
+        if (!reply_name(c, o->name))
+            continue;
+        struct buf value = {0};
+        config_get(c->server->config, o, false, &value);
+        reply_bulk(c->reply, buf_slice(&value));
+        buf_release(&value);
+        n++;
+    }
+    for (const struct fixed_option *f = fixed_options; f->name; f++) {
+        if (!reply_name(c, f->name))
+            continue;
+        reply_bulk_str(c->reply, f->value);
+        n++;
+    }
+    reply_end_deferred(c->reply, mark, REPLY_MAP, n);
+    return ST_OK;
+}
+
+/* ---- CONFIG SET ---- */
+
+static void reply_set_failed(struct call *c, const char *name, const char *reason)
+{
+    reply_errorf(c->reply, "ERR CONFIG SET failed (possibly related to argument '%s') - %s", name, reason);
+}
+
+/* Checks the names: known, changeable, none twice. */
+static bool check_names(struct call *c)
+{
+    for (int i = 2; i < c->argc; i += 2) {
+        const struct option *o = config_find(c->argv[i]);
+        const struct fixed_option *f = o ? NULL : find_fixed(c->argv[i]);
+        if (!o && !f) {
+            reply_errorf(c->reply, "ERR Unknown option or number of arguments for CONFIG SET - '%.*s'",
+                         (int)c->argv[i].n, c->argv[i].p);
+            return false;
+        }
+        const char *name = o ? o->name : f->name;
+        if (o ? !o->live : !slice_eq(c->argv[i + 1], slice_str(f->value))) {
+            reply_set_failed(c, name, "can't set immutable config");
+            return false;
+        }
+        for (int j = 2; j < i; j += 2) {
+            if (slice_is(c->argv[j], name)) {
+                reply_set_failed(c, name, "duplicate parameter");
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Sets all or none: the old values are kept as text to go back to. */
+static bool set_all(struct call *c, struct buf *old)
+{
+    struct config *config = c->server->config;
+    struct error err = {.code = ST_OK, .text = ""};
+    int i;
+    for (i = 2; i < c->argc; i += 2) {
+        const struct option *o = config_find(c->argv[i]);
+        if (!o)
+            continue;
+        config_get(config, o, false, &old[i]);
+        if (config_set(config, o, c->argv[i + 1], NULL, &err) != ST_OK)
+            break;
+    }
+    if (i >= c->argc)
+        return true;
+
+    reply_set_failed(c, config_find(c->argv[i])->name, err.text);
+    while ((i -= 2) >= 2) {
+        const struct option *o = config_find(c->argv[i]);
+        if (o && config_set(config, o, buf_slice(&old[i]), NULL, &err) != ST_OK)
+            return false; /* cannot be: it was read from there */
+    }
+    return false;
+}
+
+static enum status config_set_command(struct call *c)
+{
+    if (c->argc % 2 != 0) {
+        reply_error(c->reply, ERR_SYNTAX);
+        return ST_OK;
+    }
+    if (!check_names(c))
+        return ST_OK;
+    struct buf *old = arena_alloc(c->arena, (size_t)c->argc * sizeof *old);
+    memset(old, 0, (size_t)c->argc * sizeof *old);
+    if (set_all(c, old)) {
+        for (int i = 2; i < c->argc; i += 2) {
+            const struct option *o = config_find(c->argv[i]);
+            if (o && c->server->config_changed)
+                c->server->config_changed(c->server, o);
+        }
+        reply_ok(c->reply);
+    }
+    for (int i = 0; i < c->argc; i++)
+        buf_release(&old[i]);
+    return ST_OK;
+}
+
+/* ---- the rest ---- */
+
+static enum status config_resetstat(struct call *c)
+{
+    server_reset_stats(c->server);
+    reply_ok(c->reply);
+    return ST_OK;
+}
+
+static enum status config_rewrite_command(struct call *c)
+{
+    const struct config *config = c->server->config;
+    struct error err;
+    if (!config->file || !config->file[0])
+        reply_error(c->reply, "ERR The server is running without a config file");
+    else if (config_rewrite(config, &err) != ST_OK)
+        reply_errorf(c->reply, "ERR Rewriting config file: %s", err.text);
+    else
+        reply_ok(c->reply);
+    return ST_OK;
+}
+
+static enum status config_help(struct call *c)
+{
+    static const char *const lines[] = {
+        "GET <pattern>",
+        "    Return parameters matching the glob-like <pattern> and their values.",
+        "SET <directive> <value>",
+        "    Set the configuration <directive> to <value>.",
+        "RESETSTAT",
+        "    Reset statistics reported by the INFO command.",
+        "REWRITE",
+        "    Rewrite the configuration file.",
+        NULL,
+    };
+    reply_help(c, lines);
+    return ST_OK;
+}
+
+#define ADMIN (CMD_ADMIN | CMD_NOSCRIPT | CMD_LOADING | CMD_STALE)
+
+/* clang-format off */
+static const struct command subcommands[] = {
+    {
+        .name = "get", .fn = config_get_command, .arity = -3, .flags = ADMIN,
+        .categories = CAT_ADMIN | CAT_SLOW | CAT_DANGEROUS, .summary = "Tells the values of options.",
+        .since = "2.0.0", .group = "server", .complexity = "O(N) for N options",
+    },
+    {
+        .name = "help", .fn = config_help, .arity = 2, .flags = CMD_LOADING | CMD_STALE,
+        .categories = CAT_SLOW, .summary = "Lists the subcommands.", .since = "5.0.0", .group = "server",
+        .complexity = "O(1)",
+    },
+    {
+        .name = "resetstat", .fn = config_resetstat, .arity = 2, .flags = ADMIN,
+        .categories = CAT_ADMIN | CAT_SLOW | CAT_DANGEROUS, .summary = "Starts the statistics of INFO anew.",
+        .since = "2.0.0", .group = "server", .complexity = "O(1)",
+    },
+    {
+        .name = "rewrite", .fn = config_rewrite_command, .arity = 2, .flags = ADMIN,
+        .categories = CAT_ADMIN | CAT_SLOW | CAT_DANGEROUS,
+        .summary = "Writes the configuration into the file it came from.", .since = "2.8.0",
+        .group = "server", .complexity = "O(1)",
+    },
+    {
+        .name = "set", .fn = config_set_command, .arity = -4, .flags = ADMIN,
+        .categories = CAT_ADMIN | CAT_SLOW | CAT_DANGEROUS, .summary = "Changes options, all of them or none.",
+        .since = "2.0.0", .group = "server", .complexity = "O(N) for N options",
+        .tips = {"request_policy:all_nodes", "response_policy:all_succeeded"},
+    },
+    {.name = NULL},
+};
+
+const struct command config_commands[] = {
+    {
+        .name = "config", .arity = -2, .categories = CAT_SLOW, .summary = "Commands about the configuration.",
+        .since = "2.0.0", .group = "server", .complexity = "Depends on the subcommand.", .subs = subcommands,
+    },
+    {.name = NULL},
+};
+/* clang-format on */
