@@ -1,0 +1,74 @@
+"""What was acknowledged is there after SIGKILL at any moment, and after every other end."""
+
+import random
+import signal
+import time
+
+import pytest
+
+from crash.workload import Workload
+from harness import wait
+
+WRITERS = 4
+
+
+@pytest.mark.parametrize("cycles", [3, pytest.param(30, marks=pytest.mark.slow)])
+def test_kill_at_random_moments(fleet, cycles):
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    r = random.Random(seed)
+    larder = fleet.larder("--sweep-interval", "50ms")
+    load = Workload(WRITERS, seed)
+    for cycle in range(cycles):
+        load.start(larder)
+        if r.random() < 0.85:  # else before, while or just after the connections are made
+            target = load.acknowledged + r.randint(1, 50)
+            wait.until(lambda: load.acknowledged >= target or any(w.problem for w in load.writers), "commands are acknowledged")
+            time.sleep(r.uniform(0, 0.3))
+        larder.kill()
+        load.join()
+        larder.check()
+        if r.random() < 0.2:  # a crash during the start that follows a crash
+            larder._spawn()
+            time.sleep(r.uniform(0, 0.05))
+            larder.kill()
+        larder.start()
+        load.verify(larder)
+    assert load.acknowledged > cycles * 10
+    larder.check_log()
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "SHUTDOWN"])
+def test_a_clean_end_under_load_loses_nothing(fleet, how):
+    larder = fleet.larder()
+    load = Workload(WRITERS, 1)
+    for _ in range(3):
+        load.start(larder)
+        target = load.acknowledged + 200
+        wait.until(lambda: load.acknowledged >= target or any(w.problem for w in load.writers), "commands are acknowledged")
+        if how == "SHUTDOWN":
+            with larder.connect() as c:
+                c.send(b"SHUTDOWN\r\n")
+                data, closed = c.read_bytes(0, until_closed=True)
+                assert closed and data == b""
+            larder.wait_ended()
+        else:
+            larder.stop(getattr(signal, how))
+        load.join()
+        larder.check()
+        larder.start()
+        load.verify(larder)
+
+
+def test_a_clean_end_with_idle_and_half_sent_connections(fleet):
+    larder = fleet.larder()
+    connections = [larder.connect() for _ in range(20)]
+    for c in connections:
+        c("PING")
+        c.send(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100\r\nhalf")
+    started = time.monotonic()
+    larder.stop()
+    assert time.monotonic() - started < 30
+    larder.start()
+    with larder.connect() as c:
+        assert c("GET", "k") is None
