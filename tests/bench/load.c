@@ -1,0 +1,192 @@
+/* A closed-loop load on a RESP server, for what redis-benchmark cannot do: a mix of reads and writes, and
+   latency percentiles over a fixed time. Each connection sends `pipeline` commands, waits for all replies,
+   and goes on.
+
+     load PORT CLIENTS PIPELINE SECONDS KEYS VALUE_BYTES READ_PERCENT [PREFIX]
+
+   Prints one JSON line: operations per second and latency percentiles of a round trip in microseconds. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_PIPELINE 256
+#define IN_BYTES     (1 << 20)
+#define BUCKETS      4000000 /* one for each microsecond up to four seconds */
+
+struct conn {
+    int fd;
+    int waiting; /* replies still to come */
+    int64_t sent_at;
+    char *in;
+    size_t have;
+};
+
+struct load {
+    int clients, pipeline, keys, value_bytes, read_percent;
+    const char *prefix;
+    uint64_t rnd;
+    char *value;
+    uint32_t *histogram;
+    uint64_t operations, errors;
+};
+
+static int64_t now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static uint64_t next_random(struct load *l)
+{
+    l->rnd ^= l->rnd << 13;
+    l->rnd ^= l->rnd >> 7;
+    l->rnd ^= l->rnd << 17;
+    return l->rnd;
+}
+
+static void die(const char *what)
+{
+    fprintf(stderr, "load: %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+static int dial(int port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int one = 1;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof a) != 0)
+        die("connect");
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    return fd;
+}
+
+static void send_all(int fd, const char *p, size_t n)
+{
+    while (n) {
+        ssize_t k = write(fd, p, n);
+        if (k <= 0)
+            die("write");
+        p += k;
+        n -= (size_t)k;
+    }
+}
+
+static void send_round(struct load *l, struct conn *c)
+{
+    static char out[MAX_PIPELINE * 8192];
+    size_t n = 0;
+    for (int i = 0; i < l->pipeline; i++) {
+        char key[128];
+        uint64_t k = next_random(l) % (uint64_t)l->keys;
+        int nkey = snprintf(key, sizeof key, "%s%012llu", l->prefix, (unsigned long long)k);
+        if ((int)(next_random(l) % 100) < l->read_percent)
+            n += (size_t)sprintf(out + n, "*2\r\n$3\r\nGET\r\n$%d\r\n%s\r\n", nkey, key);
+        else
+            n += (size_t)sprintf(out + n, "*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", nkey, key,
+                                 l->value_bytes, l->value);
+    }
+    c->waiting = l->pipeline;
+    c->sent_at = now_us();
+    send_all(c->fd, out, n);
+}
+
+/* Bytes of the first whole reply (a line or a bulk), 0 when it is not whole yet. */
+static size_t reply_bytes(const char *p, size_t n)
+{
+    const char *end = memchr(p, '\n', n);
+    if (!end)
+        return 0;
+    size_t line = (size_t)(end - p) + 1;
+    if (*p != '$' || p[1] == '-')
+        return line;
+    size_t whole = line + (size_t)strtoul(p + 1, NULL, 10) + 2;
+    return whole <= n ? whole : 0;
+}
+
+static void receive(struct load *l, struct conn *c)
+{
+    ssize_t k = read(c->fd, c->in + c->have, IN_BYTES - c->have);
+    if (k <= 0)
+        die("read");
+    c->have += (size_t)k;
+    size_t used = 0, n;
+    while (c->waiting && (n = reply_bytes(c->in + used, c->have - used)) > 0) {
+        l->errors += c->in[used] == '-';
+        used += n;
+        c->waiting--;
+    }
+    memmove(c->in, c->in + used, c->have - used);
+    c->have -= used;
+    if (c->waiting)
+        return;
+    int64_t us = now_us() - c->sent_at;
+    l->histogram[us < BUCKETS ? us : BUCKETS - 1]++;
+    l->operations += (uint64_t)l->pipeline;
+    send_round(l, c);
+}
+
+static int64_t percentile(const struct load *l, double p)
+{
+    uint64_t rounds = l->operations / (uint64_t)l->pipeline, seen = 0;
+    for (int64_t us = 0; us < BUCKETS; us++) {
+        seen += l->histogram[us];
+        if ((double)seen >= (double)rounds * p / 100)
+            return us;
+    }
+    return BUCKETS;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 8) {
+        fprintf(stderr, "usage: load PORT CLIENTS PIPELINE SECONDS KEYS VALUE_BYTES READ_PERCENT [PREFIX]\n");
+        return 2;
+    }
+    int port = atoi(argv[1]);
+    double seconds = atof(argv[4]);
+    struct load l = {.clients = atoi(argv[2]),
+                     .pipeline = atoi(argv[3]),
+                     .keys = atoi(argv[5]),
+                     .value_bytes = atoi(argv[6]),
+                     .read_percent = atoi(argv[7]),
+                     .prefix = argc > 8 ? argv[8] : "key:",
+                     .rnd = 88172645463325252u};
+    if (l.pipeline > MAX_PIPELINE || l.value_bytes > 4096 || l.clients < 1 || l.keys < 1)
+        return 2;
+    l.value = malloc((size_t)l.value_bytes + 1);
+    l.histogram = calloc(BUCKETS, sizeof *l.histogram);
+    memset(l.value, 'x', (size_t)l.value_bytes);
+    l.value[l.value_bytes] = '\0';
+    int ep = epoll_create1(0);
+    struct conn *conns = calloc((size_t)l.clients, sizeof *conns);
+    for (int i = 0; i < l.clients; i++) {
+        conns[i] = (struct conn){.fd = dial(port), .in = malloc(IN_BYTES)};
+        struct epoll_event e = {.events = EPOLLIN, .data.ptr = &conns[i]};
+        epoll_ctl(ep, EPOLL_CTL_ADD, conns[i].fd, &e);
+    }
+    int64_t start = now_us(), end = start + (int64_t)(seconds * 1e6);
+    for (int i = 0; i < l.clients; i++)
+        send_round(&l, &conns[i]);
+    while (now_us() < end) {
+        struct epoll_event e[64];
+        int n = epoll_wait(ep, e, 64, 100);
+        for (int i = 0; i < n; i++)
+            receive(&l, e[i].data.ptr);
+    }
+    double took = (double)(now_us() - start) / 1e6;
+    printf("{\"ops\": %.0f, \"errors\": %llu, \"p50_us\": %lld, \"p99_us\": %lld, \"p999_us\": %lld}\n",
+           (double)l.operations / took, (unsigned long long)l.errors, (long long)percentile(&l, 50),
+           (long long)percentile(&l, 99), (long long)percentile(&l, 99.9));
+    return 0;
+}

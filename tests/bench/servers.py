@@ -1,0 +1,76 @@
+"""Starts and stops the servers that the benchmark compares, on loopback, in temporary folders on one disk."""
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Server:
+    """One process; `name` is how the tables call it."""
+
+    def __init__(self, name, argv, folder, port):
+        self.name, self.folder, self.port = name, folder, port
+        self.argv = argv
+        self.process = None
+
+    def start(self):
+        log = open(os.path.join(self.folder, "log"), "ab")
+        self.process = subprocess.Popen(self.argv, cwd=self.folder, stdout=log, stderr=log)
+        began = time.monotonic()
+        while True:
+            try:
+                if self.command("PING").startswith(b"+PONG"):
+                    return time.monotonic() - began
+            except OSError:
+                pass
+            if self.process.poll() is not None or time.monotonic() - began > 60:
+                raise RuntimeError(f"{self.name} did not start; see {self.folder}/log")
+            time.sleep(0.002)
+
+    def command(self, *words):
+        out = b"*%d\r\n" % len(words)
+        for w in words:
+            w = str(w).encode()
+            out += b"$%d\r\n%s\r\n" % (len(w), w)
+        with socket.create_connection(("127.0.0.1", self.port), timeout=120) as s:
+            s.sendall(out)
+            return s.recv(65536)
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(timeout=120)
+        self.process = None
+
+    def rss(self):
+        with open(f"/proc/{self.process.pid}/status") as f:
+            for line in f:
+                if line.startswith("VmRSS"):
+                    return int(line.split()[1]) * 1024
+        return 0
+
+    def remove(self):
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def redis(disk, fsync):
+    folder, port = tempfile.mkdtemp(prefix="bench-redis-", dir=disk), free_port()
+    argv = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "yes",
+            "--appendfsync", fsync, "--dir", folder]
+    return Server(f"redis {fsync}", argv, folder, port)
+
+
+def larder(disk, binary, durability, *options):
+    folder, port = tempfile.mkdtemp(prefix="bench-larder-", dir=disk), free_port()
+    argv = [binary, "serve", "--port", str(port), "--store", f"sqlite:{folder}/larder.db", "--durability", durability,
+            "--enable-debug-command", "yes", *options]
+    return Server(f"larder {durability}", argv, folder, port)
