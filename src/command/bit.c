@@ -117,41 +117,67 @@ static struct bit_range range_of(int64_t start, int64_t end, bool bits, int64_t 
     return range;
 }
 
-static enum status count_range(struct call *c, const struct row *r, const struct bit_range *range,
-                               uint64_t *ret)
+/* A range on its way through the pieces of a string. */
+struct bit_walk {
+    unsigned char first_mask, last_mask; /* of the next piece; of the last */
+    int64_t left;                        /* bytes still to come */
+    uint64_t count;                      /* bits set so far */
+    bool bit;                            /* the one looked for */
+    int64_t passed, found;               /* bits passed without finding it; where it is, -1: not yet */
+};
+
+static struct bit_walk walk_of(const struct bit_range *range)
 {
-    struct pieces p = pieces_of(c, r, range->off, range->len);
-    struct slice piece;
-    unsigned char first = range->first_mask;
-    enum status st;
-    *ret = 0;
-    while ((st = pieces_next(&p, &piece)) == ST_OK && piece.n) {
-        *ret += bits_count(piece, first, p.pos == p.end ? range->last_mask : 0xff);
-        first = 0xff;
-    }
-    pieces_release(&p);
-    return st;
+    return (struct bit_walk){.first_mask = range->first_mask,
+                             .last_mask = range->last_mask,
+                             .left = range->len,
+                             .passed = range->off * 8,
+                             .found = -1};
 }
 
+/* The masks of a piece's first and last byte. */
+static void walk_masks(struct bit_walk *w, struct slice piece, unsigned char *ret_first,
+                       unsigned char *ret_last)
+{
+    w->left -= (int64_t)piece.n;
+    *ret_first = w->first_mask;
+    *ret_last = w->left ? 0xff : w->last_mask;
+    w->first_mask = 0xff;
+}
+
+static enum status count_piece(void *arg, struct slice piece)
+{
+    struct bit_walk *w = arg;
+    unsigned char first, last;
+    walk_masks(w, piece, &first, &last);
+    w->count += bits_count(piece, first, last);
+    return ST_OK;
+}
+
+static enum status find_in_piece(void *arg, struct slice piece)
+{
+    struct bit_walk *w = arg;
+    unsigned char first, last;
+    walk_masks(w, piece, &first, &last);
+    int64_t at = w->found < 0 ? bits_find(piece, w->bit, first, last) : -1;
+    if (at >= 0)
+        w->found = w->passed + at;
+    w->passed += (int64_t)piece.n * 8;
+    return ST_OK;
+}
+
+/* Chunk by chunk, so that none is read behind the one with the bit. */
 static enum status find_in_range(struct call *c, const struct row *r, const struct bit_range *range, bool bit,
                                  int64_t *ret)
 {
-    struct pieces p = pieces_of(c, r, range->off, range->len);
-    struct slice piece;
-    unsigned char first = range->first_mask;
-    int64_t at = range->off;
-    enum status st;
-    *ret = -1;
-    while ((st = pieces_next(&p, &piece)) == ST_OK && piece.n) {
-        int64_t found = bits_find(piece, bit, first, p.pos == p.end ? range->last_mask : 0xff);
-        if (found >= 0) {
-            *ret = at * 8 + found;
-            break;
-        }
-        at += (int64_t)piece.n;
-        first = 0xff;
+    struct bit_walk w = walk_of(range);
+    enum status st = ST_OK;
+    w.bit = bit;
+    while (st == ST_OK && w.found < 0 && w.left) {
+        int64_t off = w.passed / 8, len = STORE_CHUNK_BYTES - off % STORE_CHUNK_BYTES;
+        st = view_string_each(c->view, r, off, len < w.left ? len : w.left, find_in_piece, &w);
     }
-    pieces_release(&p);
+    *ret = w.found;
     return st;
 }
 
@@ -161,7 +187,6 @@ static enum status bitcount_command(struct call *c)
     const struct row *r;
     bool wrong, bits;
     int64_t start = 0, end = -1;
-    uint64_t n;
     enum status st = arg_row(c, 1, ROW_STRING, &r, &wrong);
     if (st != ST_OK || wrong)
         return st;
@@ -182,8 +207,9 @@ static enum status bitcount_command(struct call *c)
     if (!parse_unit(c, 4, &bits))
         return ST_OK;
     struct bit_range range = range_of(start, end, bits, row_string_size(r));
-    if ((st = count_range(c, r, &range, &n)) == ST_OK)
-        reply_integer(c->reply, (int64_t)n);
+    struct bit_walk w = walk_of(&range);
+    if ((st = view_string_each(c->view, r, range.off, range.len, count_piece, &w)) == ST_OK)
+        reply_integer(c->reply, (int64_t)w.count);
     return st;
 }
 
@@ -242,22 +268,28 @@ static bool parse_op(struct call *c, enum bits_op *ret)
     return false;
 }
 
+struct combination {
+    enum bits_op op;
+    char *at;
+};
+
+static enum status combine_piece(void *arg, struct slice piece)
+{
+    struct combination *to = arg;
+    bits_combine(to->op, to->at, piece.p, piece.n);
+    to->at += piece.n;
+    return ST_OK;
+}
+
 /* Combines a source into the result; its missing bytes are zeros. */
 static enum status combine_row(struct call *c, enum bits_op op, const struct row *r, char *result, size_t len)
 {
-    size_t at = 0;
+    struct combination to = {op, result};
     enum status st = ST_OK;
-    if (r) {
-        struct pieces p = pieces_of(c, r, 0, row_string_size(r));
-        struct slice piece;
-        while ((st = pieces_next(&p, &piece)) == ST_OK && piece.n) {
-            bits_combine(op, result + at, piece.p, piece.n);
-            at += piece.n;
-        }
-        pieces_release(&p);
-    }
+    if (r)
+        st = view_string_each(c->view, r, 0, row_string_size(r), combine_piece, &to);
     if (op == BITS_AND || op == BITS_COPY)
-        memset(result + at, 0, len - at);
+        memset(to.at, 0, len - (size_t)(to.at - result));
     return st;
 }
 

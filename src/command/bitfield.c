@@ -229,6 +229,20 @@ static enum status bitfield_ro_command(struct call *c)
     return bitfield(c, true);
 }
 
+/* BITFIELD with nothing but GET (and OVERFLOW) only reads its key. */
+static uint32_t bitfield_key_flags(const struct slice *argv, int argc)
+{
+    for (int i = 2; i < argc; i++) {
+        if (slice_is(argv[i], "get") && i + 2 < argc)
+            i += 2;
+        else if (slice_is(argv[i], "overflow") && i + 1 < argc)
+            i += 1;
+        else
+            return KEY_RW | KEY_ACCESS | KEY_UPDATE;
+    }
+    return KEY_RO | KEY_ACCESS;
+}
+
 /* ---- table ---- */
 
 const struct command bitfield_commands[] = {
@@ -241,6 +255,7 @@ const struct command bitfield_commands[] = {
                .index = 1,
                .step = 1,
                .notes = "This command allows both access and modification of the key"}},
+     .key_flags = bitfield_key_flags,
      .summary = "Reads and changes integers of any width inside a string.",
      .since = "3.2.0",
      .group = "bitmap",

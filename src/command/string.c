@@ -275,6 +275,16 @@ static enum status msetnx_command(struct call *c)
     return st;
 }
 
+/* What SET does to its key depends on whether it also returns the old value. */
+static uint32_t set_key_flags(const struct slice *argv, int argc)
+{
+    for (int i = 3; i < argc; i++) {
+        if (slice_is(argv[i], "get"))
+            return KEY_RW | KEY_ACCESS | KEY_UPDATE;
+    }
+    return KEY_OW | KEY_UPDATE;
+}
+
 /* ---- table ---- */
 
 const struct command string_commands[] = {
@@ -297,6 +307,7 @@ const struct command string_commands[] = {
                .index = 1,
                .step = 1,
                .notes = "RW and ACCESS due to the optional `GET` argument"}},
+     .key_flags = set_key_flags,
      .summary =
          "Sets a key to a string, whatever it held; options set its expiry, a condition, or return the "
          "old value.",

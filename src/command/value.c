@@ -1,5 +1,4 @@
-/* Long strings are in chunks (larder_chunk), so they are read chunk by chunk: each piece ends where a chunk
-   does, and its memory is reused for the next. */
+/* String values as replies, and what limits them. */
 #include "command/value.h"
 
 #include <assert.h>
@@ -8,44 +7,21 @@
 #include "command/server.h"
 #include "config/config.h"
 
-struct pieces pieces_of(struct call *c, const struct row *row, int64_t off, int64_t len)
+static enum status reply_piece(void *arg, struct slice piece)
 {
-    assert(off >= 0 && len >= 0 && off + len <= row_string_size(row));
-    return (struct pieces){.view = c->view, .row = row, .pos = off, .end = off + len};
-}
-
-enum status pieces_next(struct pieces *p, struct slice *ret)
-{
-    *ret = (struct slice){NULL, 0};
-    if (p->pos == p->end)
-        return ST_OK;
-    int64_t border = (p->pos / STORE_CHUNK_BYTES + 1) * STORE_CHUNK_BYTES;
-    int64_t len = (border < p->end ? border : p->end) - p->pos;
-    arena_reset(&p->scratch);
-    enum status st = view_string_range(p->view, p->row, p->pos, len, &p->scratch, ret);
-    p->pos += len;
-    return st;
-}
-
-void pieces_release(struct pieces *p)
-{
-    arena_release(&p->scratch);
+    struct reply *r = arg;
+    r->ops->bulk_piece(r, piece);
+    return ST_OK;
 }
 
 enum status reply_row_range(struct call *c, const struct row *row, int64_t off, int64_t len)
 {
     struct reply *r = c->reply;
-    struct pieces p = pieces_of(c, row, off, len);
-    struct slice piece;
-    enum status st;
     r->ops->bulk_begin(r, (size_t)len);
-    while ((st = pieces_next(&p, &piece)) == ST_OK && piece.n)
-        r->ops->bulk_piece(r, piece);
-    pieces_release(&p);
-    if (st != ST_OK)
-        return st;
-    r->ops->bulk_end(r);
-    return ST_OK;
+    enum status st = view_string_each(c->view, row, off, len, reply_piece, r);
+    if (st == ST_OK)
+        r->ops->bulk_end(r);
+    return st;
 }
 
 enum status reply_row(struct call *c, const struct row *row)

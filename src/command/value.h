@@ -1,34 +1,13 @@
-/* String values of any length, a bounded piece at a time: no command needs a whole long value in memory. */
+/* What the commands on strings share. */
 #ifndef LARDER_COMMAND_VALUE_H
 #define LARDER_COMMAND_VALUE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "command/command.h"
 
-/* Goes through bytes [off, off + len) of a string row:
-
-       struct pieces p = pieces_of(c, row, off, len);
-       while ((st = pieces_next(&p, &piece)) == ST_OK && piece.n) ...
-       pieces_release(&p);
-
-   A piece is borrowed until the next one is asked for. Nothing may write to the key meanwhile. */
-struct pieces {
-    struct view *view;
-    const struct row *row;
-    int64_t pos, end; /* what is still to come */
-    struct arena scratch;
-};
-
-struct pieces pieces_of(struct call *c, const struct row *row, int64_t off, int64_t len);
-
-/* An empty piece: there are no more. */
-enum status pieces_next(struct pieces *p, struct slice *ret) MUST_CHECK;
-void pieces_release(struct pieces *p);
-
-/* Replies bytes [off, off + len) of a string row as one bulk. */
+/* Replies bytes [off, off + len) of a string row as one bulk, piece by piece: it never is in memory twice. */
 enum status reply_row_range(struct call *c, const struct row *row, int64_t off, int64_t len) MUST_CHECK;
 
 /* Replies a string row's value, or null for NULL. */
