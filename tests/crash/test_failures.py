@@ -1,0 +1,378 @@
+"""Disks that are full, files that are damaged, locked or not ours: a clear word for whoever asks, and no loss."""
+
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import tempfile
+
+import pytest
+
+from harness import servers, store, wait
+from harness.resp import ServerError
+
+pytestmark = pytest.mark.sqlite
+
+VALUE = os.urandom(8000)
+
+
+def refused(larder):
+    """Starts a server that must not start; what it said."""
+    with pytest.raises(servers.StartError) as caught:
+        larder.start()
+    assert caught.value.code > 0, f"ended by a signal: {caught.value.code}"
+    larder.process = None
+    larder.check_log()
+    return caught.value.log
+
+
+# --- a second server
+
+
+def test_a_second_server_is_refused(fleet):
+    first = fleet.larder()
+    with first.connect() as c:
+        c("SET", "k", "v")
+        for path in (first.store.path, first.folder / "link.db"):
+            if not path.exists():
+                path.symlink_to(first.store.path)
+            second = fleet.new(servers.Larder, data=store.SqliteStore(path.parent))
+            second.store.url = f"sqlite:{path}"
+            said = refused(second)
+            assert "another" in said and str(first.store.path.name) in said, said
+            assert c("GET", "k") == b"v"
+        c("SET", "k", "w")
+    first.kill()
+    with fleet.new(servers.Larder, data=first.store) as second, second.connect() as c:
+        assert c("GET", "k") == b"w"
+
+
+# --- no space
+
+
+def fill(connection, prefix="key"):
+    """Writes until the server refuses: the keys that were acknowledged, and the error."""
+    done = []
+    for i in range(20_000):
+        key = f"{prefix}:{i}"
+        reply = connection.call("SET", key, VALUE)
+        if reply.is_error:
+            return done, reply.value.decode()
+        done.append(key)
+    raise AssertionError("the disk is never full")
+
+
+def check_full(connection, done, error):
+    assert error.startswith(("MISCONF", "IOERR")), error
+    assert "space" in error or error.startswith("IOERR"), error
+    # Reads go on, also of what was never read before; other commands too; a pipeline fails command by command.
+    assert connection("PING") == b"PONG"
+    assert all(connection("GET", key) == VALUE for key in done)
+    assert connection("DBSIZE") == len(done)
+    replies = connection.pipeline([["GET", done[0]], ["SET", "more", VALUE * 20], ["GET", "more"], ["GET", done[-1]]])
+    assert replies[0].plain() == replies[3].plain() == VALUE
+    assert replies[1].is_error and not isinstance(replies[2].plain(), bytes)
+
+
+def check_recovered(larder, connection, done):
+    wait.until(lambda: not connection.call("SET", "again", VALUE).is_error, "writes work again")
+    assert connection("GET", "again") == VALUE
+    larder.kill()
+    larder.check()
+    larder.start()
+    with larder.connect() as c:
+        assert all(c("GET", key) == VALUE for key in done)
+        assert c("GET", "again") == VALUE
+        assert c("GET", "more") is None
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of a few megabytes."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=6m,mode=0700", "tmpfs", folder], capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        pytest.skip(f"cannot mount a small file system here: {done.stderr.strip()}")
+    yield folder
+    for server in list(servers.Server.live):
+        if getattr(server, "store", None) and folder in server.store.path.parents:
+            server.stop()
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_disk_full(fleet, small_disk):
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(2_000_000))
+    larder = fleet.larder(data=store.SqliteStore(small_disk))
+    with larder.connect() as c:
+        done, error = fill(c)
+        assert len(done) > 50
+        check_full(c, done, error)
+        assert "space" in larder.log_text() or "full" in larder.log_text()
+        ballast.unlink()
+        check_recovered(larder, c, done)
+
+
+def test_disk_full_when_a_server_starts(fleet, small_disk):
+    larder = fleet.larder(data=store.SqliteStore(small_disk))
+    with larder.connect() as c:
+        done, _ = fill(c)
+    larder.kill()
+    (small_disk / "ballast").write_bytes(b"x")
+    try:
+        larder.start()
+    except servers.StartError as e:
+        assert e.code > 0 and ("space" in e.log or "full" in e.log), e.log
+        larder.process = None
+        return
+    with larder.connect() as c:
+        assert all(c("GET", key) == VALUE for key in done)
+
+
+def test_file_size_limit(fleet):
+    """As with a quota: the write fails with another error than on a full disk, and a signal comes with it."""
+    larder = fleet.larder()
+    with larder.connect() as c:
+        c("SET", "first", VALUE)
+        resource.prlimit(larder.pid, resource.RLIMIT_FSIZE, (3_000_000, resource.RLIM_INFINITY))
+        done, error = fill(c)
+        assert len(done) > 50
+        done.append("first")
+        check_full(c, done, error)
+        resource.prlimit(larder.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        check_recovered(larder, c, done)
+
+
+# --- files that cannot be used
+
+
+def test_a_file_that_is_no_database(fleet):
+    larder = fleet.new(servers.Larder)
+    text = b"These are somebody's notes and not a database.\n" * 100
+    larder.store.path.write_bytes(text)
+    said = refused(larder)
+    assert "larder.db" in said and "not a database" in said, said
+    assert larder.store.path.read_bytes() == text
+
+
+def test_somebody_elses_database(fleet):
+    """Tables of others in the file stay as they are, and Larder's stand beside them."""
+    larder = fleet.new(servers.Larder)
+    larder.store.query("CREATE TABLE recipes (name TEXT)")
+    larder.store.query("INSERT INTO recipes VALUES ('soup')")
+    larder.start()
+    with larder.connect() as c:
+        c("SET", "k", "v")
+    assert larder.store.query("SELECT name FROM recipes") == [("soup",)]
+
+
+def test_a_newer_schema_is_refused(fleet):
+    larder = fleet.larder()
+    larder.stop()
+    larder.store.query("UPDATE larder_meta SET value = 99 WHERE name = 'schema_version'")
+    said = refused(larder)
+    assert "newer" in said and "99" in said, said
+    assert larder.store.query("SELECT value FROM larder_meta WHERE name = 'schema_version'") == [(99,)]
+
+
+def test_a_folder_that_does_not_exist(fleet):
+    larder = fleet.new(servers.Larder)
+    larder.store.url = f"sqlite:{larder.folder}/no/such/folder/larder.db"
+    said = refused(larder)
+    assert "no/such/folder" in said, said
+
+
+def damaged(larder):
+    """A database whose pages beyond the first few are noise."""
+    with larder.connect() as c:
+        c.pipeline([["SET", f"key:{i}", f"{i}:" + "v" * 500] for i in range(2000)])
+    larder.stop()
+    size = larder.store.path.stat().st_size
+    assert size > 500_000
+    with open(larder.store.path, "r+b") as f:
+        for at in range(200_000, size - 8192, 20_000):
+            f.seek(at)
+            f.write(os.urandom(4096))
+
+
+def test_a_damaged_file_is_told(fleet):
+    larder = fleet.larder()
+    damaged(larder)
+    done = servers.run(["check", "--store", larder.store.url])
+    assert done.returncode > 0
+    assert done.stdout + done.stderr
+    try:
+        larder.start()
+    except servers.StartError as e:
+        assert e.code > 0
+        larder.process = None
+        return
+    # It may open when the damage is elsewhere: then a read answers the value or an error, never something else.
+    with larder.connect() as c:
+        replies = c.pipeline([["GET", f"key:{i}"] for i in range(2000)])
+        wrong = [
+            (i, r)
+            for i, r in enumerate(replies)
+            if not r.is_error and r.plain() not in (f"{i}:".encode() + b"v" * 500, None)
+        ]
+        assert not wrong, wrong[:3]
+        assert any(r.is_error for r in replies), "damage must be told, not taken for missing keys"
+        assert c("PING") == b"PONG"
+
+
+def test_a_truncated_file(fleet):
+    larder = fleet.larder()
+    with larder.connect() as c:
+        c.pipeline([["SET", f"key:{i}", "v" * 500] for i in range(2000)])
+    larder.stop()
+    os.truncate(larder.store.path, larder.store.path.stat().st_size // 2)
+    done = servers.run(["check", "--store", larder.store.url])
+    assert done.returncode > 0
+    assert done.stdout + done.stderr
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that any user may enter, and a copy of the binary there."""
+    if os.getuid() != 0:
+        pytest.skip("only root can start a server as another user")
+    folder = tempfile.mkdtemp(prefix="larder-test-")
+    os.chmod(folder, 0o755)
+    binary = shutil.copy(servers.BINARY, folder)
+    os.chmod(binary, 0o755)
+    yield pathlib.Path(folder), binary
+    shutil.rmtree(folder)
+
+
+def as_nobody(folder, binary):
+    larder = servers.Larder(folder / "data", binary=binary, user="nobody")
+    shutil.chown(larder.folder, "nobody")
+    return larder
+
+
+def test_a_file_without_permission(open_folder):
+    folder, binary = open_folder
+    larder = as_nobody(folder, binary)
+    with larder, larder.connect() as c:
+        c("SET", "k", "v")
+    os.chmod(larder.store.path, 0)
+    shutil.chown(larder.store.path, "root")
+    said = refused(larder)
+    assert "larder.db" in said and ("permission" in said.lower() or "denied" in said.lower()), said
+
+
+def test_a_file_that_may_only_be_read(open_folder):
+    """It is served for reading when the database allows that, else refused with the reason; never half."""
+    folder, binary = open_folder
+    larder = as_nobody(folder, binary)
+    with larder, larder.connect() as c:
+        c("SET", "k", "v")
+    shutil.chown(larder.store.path, "root")
+    os.chmod(larder.store.path, 0o444)
+    try:
+        larder.start()
+    except servers.StartError as e:
+        assert e.code > 0
+        assert "larder.db" in e.log, e.log
+        assert any(word in e.log.lower() for word in ("permission", "denied", "read-only", "readonly")), e.log
+        larder.process = None
+        return
+    with larder.connect() as c:
+        assert c("GET", "k") == b"v"
+        assert c.error("SET", "k", "w").startswith("READONLY")
+        assert c("GET", "k") == b"v"
+    larder.stop()
+
+
+def test_the_file_is_removed_while_it_is_served(fleet):
+    """Nothing sensible can be kept then, but nothing may crash, and the log says it or writes go on."""
+    larder = fleet.larder()
+    with larder.connect() as c:
+        c("SET", "k", "v")
+        larder.store.path.unlink()
+        reply = c.call("SET", "k", "w")
+        assert reply.is_error or reply.raw == b"+OK\r\n"
+        assert c("PING") == b"PONG"
+    larder.kill()
+
+
+# --- others at work in the same file
+
+
+def test_sql_writes_are_seen_at_once(larder, client):
+    client("SET", "k", "old")
+    client("GET", "missing")
+    assert client("GET", "k") == b"old"
+    for i in range(20):
+        larder.store.query("UPDATE larder_key SET value = ? WHERE key = ?", b"new %d" % i, b"k")
+        assert client("GET", "k") == b"new %d" % i
+    number = larder.store.query("SELECT number FROM larder_db WHERE db = 0")[0][0]
+    larder.store.query(
+        "INSERT INTO larder_key (db, key, type, id, size, first, version, expire_at, value) VALUES (?, ?, 1, 0, 0, 0, 1, 0, ?)",
+        number, b"missing", b"found",
+    )  # fmt: skip
+    assert client("GET", "missing") == b"found"
+    larder.store.query("UPDATE larder_key SET expire_at = -1 WHERE key = ?", b"k")
+    assert client("GET", "k") is None
+    assert client("SET", "k", "again") == b"OK"
+    assert client("GET", "k") == b"again"
+
+
+def test_the_sqlite_shell_reads_while_the_server_runs(larder, client):
+    client("MSET", "a", "1", "b", "two")
+    client("SET", "gone", "x", "PXAT", "1000")
+    done = subprocess.run(
+        ["sqlite3", larder.store.path, "SELECT key, value FROM larder_strings ORDER BY key"],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "a|1\nb|two\n"), done.stderr
+    done = subprocess.run(
+        ["sqlite3", larder.store.path, "SELECT key, type, size FROM larder_keys ORDER BY key"],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout == "a|string|1\nb|string|3\n", done.stderr
+
+
+def test_a_long_reader_does_not_stop_writers(larder, client):
+    client("SET", "k", "old")
+    reader = sqlite3.connect(larder.store.path, isolation_level=None)
+    try:
+        reader.execute("BEGIN")
+        assert reader.execute("SELECT value FROM larder_strings").fetchall() == [("old",)]
+        client("SET", "k", "new")
+        assert client("GET", "k") == b"new"
+        assert reader.execute("SELECT value FROM larder_strings").fetchall() == [("old",)]
+        reader.execute("COMMIT")
+        assert reader.execute("SELECT value FROM larder_strings").fetchall() == [("new",)]
+    finally:
+        reader.close()
+
+
+def test_a_writer_that_holds_the_lock(fleet):
+    larder = fleet.larder("--busy-timeout", "100ms")
+    with larder.connect() as c:
+        c("SET", "k", "old")
+        writer = sqlite3.connect(larder.store.path, isolation_level=None)
+        try:
+            writer.execute("BEGIN IMMEDIATE")
+            with pytest.raises(ServerError) as caught:
+                c("SET", "k", "new")
+            assert str(caught.value).split()[0].isupper(), caught.value
+            assert c("GET", "k") == b"old"
+            writer.execute("ROLLBACK")
+            wait.until(lambda: c.call("SET", "k", "new").raw == b"+OK\r\n", "writes work again")
+            assert c("GET", "k") == b"new"
+        finally:
+            writer.close()
+
+
+def test_signals_that_are_no_reason_to_end(larder, client):
+    for signo in (signal.SIGPIPE, signal.SIGXFSZ):
+        os.kill(larder.pid, signo)
+    assert client("PING") == b"PONG"
