@@ -22,4 +22,7 @@ char *mem_strndup(struct slice s) __attribute__((malloc, returns_nonnull));
 size_t mem_rss(void);
 size_t mem_used(void);
 
+/* Gives free memory back to the system. */
+void mem_purge(void);
+
 #endif

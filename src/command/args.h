@@ -33,6 +33,9 @@ const char *row_type_name(enum row_type type);
 /* The session's database. */
 uint32_t call_db(const struct call *c);
 
+/* What Redis would keep a string as after SET (OBJECT ENCODING). How it came to be is not known here. */
+const char *row_encoding(const struct row *row);
+
 /* "ERR wrong number of arguments for 'x' command" */
 void reply_wrong_arity(struct call *c);
 

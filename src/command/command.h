@@ -139,18 +139,24 @@ extern const struct command client_commands[];
 extern const struct command config_commands[];
 extern const struct command connection_commands[];
 extern const struct command counter_commands[];
+extern const struct command debug_commands[];
 extern const struct command expire_commands[];
+extern const struct command info_commands[];
 extern const struct command introspect_commands[];
+extern const struct command latency_commands[];
 extern const struct command key_commands[];
 extern const struct command lcs_commands[];
+extern const struct command memory_commands[];
 extern const struct command range_commands[];
 extern const struct command scan_commands[];
 extern const struct command server_commands[];
+extern const struct command slowlog_commands[];
 extern const struct command string_commands[];
 
 /* By name, case ignored; NULL when there is none. */
 const struct command *command_find(struct slice name);
 const struct command *command_find_sub(const struct command *parent, struct slice name);
+const struct command *command_find_full(struct slice name); /* "get" or "client|list" */
 
 /* Every command in the order of COMMAND; i from 0, NULL at the end. */
 const struct command *command_at(int i);

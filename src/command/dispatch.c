@@ -184,7 +184,7 @@ static bool run(struct server *server, struct session *session, const struct com
         note_slow(server, session, cmd, argv, argc, us);
     if (UNLIKELY(server->nmonitors) && !(cmd->flags & (CMD_SKIP_MONITOR | CMD_ADMIN)))
         monitor_feed(server, session, cmd, argv, argc);
-    return trace.depends;
+    return trace.depends || server->sync_wanted;
 }
 
 bool command_run(struct server *server, struct session *session, const struct command *known,

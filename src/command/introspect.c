@@ -237,24 +237,13 @@ static enum status command_all(struct call *c)
     return ST_OK;
 }
 
-/* "get" or "client|list", case ignored. */
-static const struct command *find_full(struct slice name)
-{
-    const char *bar = memchr(name.p, '|', name.n);
-    if (!bar)
-        return command_find(name);
-    size_t n = (size_t)(bar - name.p);
-    const struct command *parent = command_find(slice_of(name.p, n));
-    return parent ? command_find_sub(parent, slice_of(bar + 1, name.n - n - 1)) : NULL;
-}
-
 static enum status command_info(struct call *c)
 {
     if (c->argc == 2)
         return command_all(c);
     reply_array(c->reply, (size_t)c->argc - 2);
     for (int i = 2; i < c->argc; i++) {
-        const struct command *cmd = find_full(c->argv[i]);
+        const struct command *cmd = command_find_full(c->argv[i]);
         if (cmd)
             reply_info(c->reply, cmd);
         else
@@ -356,7 +345,7 @@ static enum status command_docs(struct call *c)
     }
     size_t mark = reply_begin_deferred(c->reply), n = 0;
     for (int i = 2; i < c->argc; i++) {
-        const struct command *cmd = find_full(c->argv[i]);
+        const struct command *cmd = command_find_full(c->argv[i]);
         if (cmd) {
             reply_docs(c->reply, cmd);
             n++;

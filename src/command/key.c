@@ -298,19 +298,21 @@ static bool holds_integer(const struct row *row, int64_t *ret)
     return row->type == ROW_STRING && !row->ext && num_parse_i64(row_value(row), ret);
 }
 
-/* What Redis would keep a string as after SET. How it came to be (APPEND, SETRANGE) is not known here. */
+const char *row_encoding(const struct row *row)
+{
+    int64_t n;
+    if (holds_integer(row, &n))
+        return "int";
+    return row_string_size(row) <= EMBSTR_MAX ? "embstr" : "raw";
+}
+
 static enum status object_encoding(struct call *c)
 {
     const struct row *row;
     enum status st = object_row(c, &row);
-    if (st != ST_OK || !row)
-        return st;
-    int64_t n;
-    if (holds_integer(row, &n))
-        reply_bulk_str(c->reply, "int");
-    else
-        reply_bulk_str(c->reply, row_string_size(row) <= EMBSTR_MAX ? "embstr" : "raw");
-    return ST_OK;
+    if (st == ST_OK && row)
+        reply_bulk_str(c->reply, row_encoding(row));
+    return st;
 }
 
 static enum status object_freq(struct call *c)

@@ -26,6 +26,7 @@ void server_init(struct server *s, struct config *config, struct engine *engine)
     s->clock_us = s->start_us;
     s->start_wall_ms = clock_wall_us() / 1000;
     s->last_save_ms = s->start_wall_ms;
+    s->start_memory = mem_used();
     s->sweep_active = true;
     s->stats.sample_at_us = s->start_us;
     uint8_t id[20];
@@ -102,6 +103,13 @@ uint64_t rate_mean(const struct rate *r)
     for (unsigned i = 0; i < RATE_SAMPLES; i++)
         sum += r->samples[i];
     return sum / RATE_SAMPLES;
+}
+
+void server_saved(struct server *s)
+{
+    s->last_save_ms = clock_wall_us() / 1000;
+    s->saved_dirty = engine_get_stats(s->engine)->dirty;
+    s->saves++;
 }
 
 void server_reset_stats(struct server *s)

@@ -69,7 +69,13 @@ struct server {
     char run_id[41];
     int64_t start_us; /* monotonic */
     int64_t start_wall_ms;
-    int64_t last_save_ms; /* SAVE, BGSAVE; wall */
+    size_t start_memory;
+    /* SAVE and BGSAVE: the worker ends the batch, syncs the database and calls server_saved. */
+    bool sync_wanted;
+    bool end_batch; /* what follows belongs to another batch */
+    int64_t last_save_ms; /* wall */
+    uint64_t saved_dirty; /* the engine's `dirty` then */
+    uint64_t saves;
     int tcp_port;         /* the one really bound */
     enum pause_mode pause;
     int64_t pause_until_us; /* monotonic */
@@ -97,6 +103,9 @@ void server_remove_session(struct server *s, struct session *c);
 /* Once a second (or so): samples for instantaneous_ops_per_sec, peak memory. */
 void server_tick(struct server *s);
 uint64_t rate_mean(const struct rate *r);
+
+/* What sync_wanted asked for has been done. */
+void server_saved(struct server *s);
 
 /* CONFIG RESETSTAT. */
 void server_reset_stats(struct server *s);

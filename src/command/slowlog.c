@@ -4,11 +4,30 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "command/args.h"
+#include "command/command.h"
 #include "command/redact.h"
+#include "command/server.h"
 #include "command/session.h"
 
 #define MAX_ARGS      32 /* kept of a command; the last one tells how many more there were */
 #define MAX_ARG_BYTES 128
+
+struct slowlog_arg {
+    char *p;
+    size_t n;
+};
+
+struct slowlog_entry {
+    struct slowlog_entry *newer, *older;
+    int64_t id;
+    int64_t time; /* wall, seconds */
+    int64_t us;
+    char *addr;
+    char *name;
+    int argc;
+    struct slowlog_arg argv[];
+};
 
 struct slowlog {
     struct slowlog_entry *newest, *oldest;
@@ -41,13 +60,7 @@ struct slowlog *slowlog_new(void)
     return mem_zalloc(sizeof(struct slowlog));
 }
 
-void slowlog_free(struct slowlog *log)
-{
-    slowlog_trim(log, 0);
-    mem_free(log);
-}
-
-void slowlog_trim(struct slowlog *log, size_t max_len)
+static void slowlog_trim(struct slowlog *log, size_t max_len)
 {
     while (log->len > max_len) {
         struct slowlog_entry *e = log->oldest;
@@ -59,6 +72,12 @@ void slowlog_trim(struct slowlog *log, size_t max_len)
         log->len--;
         entry_free(e);
     }
+}
+
+void slowlog_free(struct slowlog *log)
+{
+    slowlog_trim(log, 0);
+    mem_free(log);
 }
 
 void slowlog_add(struct slowlog *log, const struct session *session, const struct command *cmd,
@@ -91,12 +110,99 @@ void slowlog_add(struct slowlog *log, const struct session *session, const struc
     slowlog_trim(log, max_len);
 }
 
-size_t slowlog_len(const struct slowlog *log)
+/* ---- SLOWLOG ---- */
+
+static enum status slowlog_get(struct call *c)
 {
-    return log->len;
+    int64_t count = 10;
+    if (c->argc > 3) {
+        reply_unknown_sub(c);
+        return ST_OK;
+    }
+    if (c->argc == 3 &&
+        !arg_range(c, 2, -1, INT64_MAX, &count, "ERR count should be greater than or equal to -1"))
+        return ST_OK;
+    const struct slowlog *log = c->server->slowlog;
+    size_t n = count >= 0 && (uint64_t)count < log->len ? (size_t)count : log->len;
+    reply_array(c->reply, n);
+    for (const struct slowlog_entry *e = log->newest; n > 0; e = e->older, n--) {
+        reply_array(c->reply, 6);
+        reply_integer(c->reply, e->id);
+        reply_integer(c->reply, e->time);
+        reply_integer(c->reply, e->us);
+        reply_array(c->reply, (size_t)e->argc);
+        for (int i = 0; i < e->argc; i++)
+            reply_bulk(c->reply, slice_of(e->argv[i].p, e->argv[i].n));
+        reply_bulk_str(c->reply, e->addr);
+        reply_bulk_str(c->reply, e->name);
+    }
+    return ST_OK;
 }
 
-const struct slowlog_entry *slowlog_newest(const struct slowlog *log)
+static enum status slowlog_len(struct call *c)
 {
-    return log->newest;
+    reply_integer(c->reply, (int64_t)c->server->slowlog->len);
+    return ST_OK;
 }
+
+static enum status slowlog_reset(struct call *c)
+{
+    slowlog_trim(c->server->slowlog, 0);
+    reply_ok(c->reply);
+    return ST_OK;
+}
+
+static enum status slowlog_help(struct call *c)
+{
+    static const char *const lines[] = {
+        "GET [<count>]",
+        "    Return top <count> entries from the slowlog (default: 10, -1 mean all).",
+        "    Entries are made of:",
+        "    id, timestamp, time in microseconds, arguments array, client IP and port,",
+        "    client name",
+        "LEN",
+        "    Return the length of the slowlog.",
+        "RESET",
+        "    Reset the slowlog.",
+        NULL,
+    };
+    reply_help(c, lines);
+    return ST_OK;
+}
+
+/* clang-format off */
+static const struct command subcommands[] = {
+    {
+        .name = "get", .fn = slowlog_get, .arity = -2, .flags = CMD_ADMIN | CMD_LOADING | CMD_STALE,
+        .categories = CAT_ADMIN | CAT_SLOW | CAT_DANGEROUS, .summary = "Tells the newest slow commands.",
+        .since = "2.2.12", .group = "server", .complexity = "O(N) for N entries",
+        .tips = {"request_policy:all_nodes", "nondeterministic_output"},
+    },
+    {
+        .name = "help", .fn = slowlog_help, .arity = 2, .flags = CMD_LOADING | CMD_STALE,
+        .categories = CAT_SLOW, .summary = "Lists the subcommands.", .since = "6.2.0", .group = "server",
+        .complexity = "O(1)",
+    },
+    {
+        .name = "len", .fn = slowlog_len, .arity = 2, .flags = CMD_ADMIN | CMD_LOADING | CMD_STALE,
+        .categories = CAT_ADMIN | CAT_SLOW | CAT_DANGEROUS, .summary = "Counts the slow commands remembered.",
+        .since = "2.2.12", .group = "server", .complexity = "O(1)",
+        .tips = {"request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"},
+    },
+    {
+        .name = "reset", .fn = slowlog_reset, .arity = 2, .flags = CMD_ADMIN | CMD_LOADING | CMD_STALE,
+        .categories = CAT_ADMIN | CAT_SLOW | CAT_DANGEROUS, .summary = "Forgets the slow commands.",
+        .since = "2.2.12", .group = "server", .complexity = "O(N) for N entries",
+        .tips = {"request_policy:all_nodes", "response_policy:all_succeeded"},
+    },
+    {.name = NULL},
+};
+
+const struct command slowlog_commands[] = {
+    {
+        .name = "slowlog", .arity = -2, .categories = CAT_SLOW, .summary = "Commands about slow commands.",
+        .since = "2.2.12", .group = "server", .complexity = "Depends on the subcommand.", .subs = subcommands,
+    },
+    {.name = NULL},
+};
+/* clang-format on */

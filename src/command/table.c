@@ -12,16 +12,16 @@
 #include "base/num.h"
 
 static const struct command *const families[] = {
-    string_commands,     counter_commands, range_commands,      lcs_commands,    bit_commands,
-    bitfield_commands,   key_commands,     expire_commands,     scan_commands,   client_commands,
-    connection_commands, config_commands,  introspect_commands, server_commands,
+    string_commands,   counter_commands,    range_commands,   lcs_commands,   bit_commands,
+    bitfield_commands, key_commands,        expire_commands,  scan_commands,  connection_commands,
+    client_commands,   introspect_commands, config_commands,  info_commands,  server_commands,
+    memory_commands,   slowlog_commands,    latency_commands, debug_commands,
 };
 
-#define NFAMILIES     (sizeof families / sizeof *families)
-#define MAX_COMMANDS  512
-#define SLOTS         1024 /* a power of two, well above MAX_COMMANDS */
-#define MAX_NAME      16   /* of a command; a subcommand's is compared byte by byte */
-#define MAX_FULL_NAME 64
+#define NFAMILIES    (sizeof families / sizeof *families)
+#define MAX_COMMANDS 512
+#define SLOTS        1024 /* a power of two, well above MAX_COMMANDS */
+#define MAX_NAME     16   /* of a command; a subcommand's is compared byte by byte */
 
 struct slot {
     uint64_t head, tail;       /* the folded name */
@@ -106,6 +106,16 @@ const struct command *command_find_sub(const struct command *parent, struct slic
         if (slice_is(name, c->name))
             return c;
     return NULL;
+}
+
+const struct command *command_find_full(struct slice name)
+{
+    const char *bar = memchr(name.p, '|', name.n);
+    if (!bar)
+        return command_find(name);
+    size_t n = (size_t)(bar - name.p);
+    const struct command *parent = command_find(slice_of(name.p, n));
+    return parent ? command_find_sub(parent, slice_of(bar + 1, name.n - n - 1)) : NULL;
 }
 
 /* ---- lists and numbers ---- */

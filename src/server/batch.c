@@ -191,20 +191,44 @@ static void flush_clients(struct worker *w)
     w->flush.len = 0;
 }
 
+/* SAVE was the last call of the transaction, which has been committed: what it promised comes true now, or
+   its reply (the one at `reply`, if it was to have any) becomes the error. */
+static void sync_saved(struct worker *w, size_t reply)
+{
+    struct batch *b = &w->batch;
+    struct error err;
+    if (engine_sync(w->server.engine, &err) == ST_OK) {
+        server_saved(&w->server);
+        return;
+    }
+    char text[2 * sizeof err.text];
+    log_warning("the database could not be synced", "status=%s error=%s", status_name(err.code),
+                log_quote(text, sizeof text, err.text));
+    if (reply < b->nreplies) {
+        b->replies[0] = b->replies[reply];
+        b->nreplies = 1;
+        replace_replies(w, &err);
+    }
+}
+
 /* One transaction: calls from `at` on, as many as are not too much at once. Returns where it stopped. */
 static size_t run_transaction(struct worker *w, size_t at)
 {
     struct batch *b = &w->batch;
     struct engine *engine = w->server.engine;
     struct error write_err, err;
-    size_t said = 0;
+    size_t said = 0, last_reply = 0;
     enum status st = engine_begin(engine, b->write, &write_err, &err);
     w->server.unreadable = st != ST_OK;
     if (st != ST_OK)
         write_err = err;
     w->server.clock_us = clock_mono_us();
-    while (at < b->ncalls && said < PENDING_BYTES && engine_pending_bytes(engine) < PENDING_BYTES)
+    w->server.end_batch = w->server.sync_wanted = false;
+    while (at < b->ncalls && said < PENDING_BYTES && engine_pending_bytes(engine) < PENDING_BYTES &&
+           !w->server.end_batch) {
+        last_reply = b->nreplies;
         said += run_call(w, &b->calls[at++], &write_err);
+    }
     if (st == ST_OK && engine_commit(engine, &err) != ST_OK) {
         if (worker_may_warn(w, &w->commit_warned_us)) {
             char text[2 * sizeof err.text];
@@ -212,6 +236,8 @@ static size_t run_transaction(struct worker *w, size_t at)
                         log_quote(text, sizeof text, err.text));
         }
         replace_replies(w, &err);
+    } else if (w->server.sync_wanted) {
+        sync_saved(w, last_reply);
     }
     b->nreplies = 0;
     flush_clients(w);

@@ -1,0 +1,179 @@
+/* MEMORY: what is in memory, and how much one key takes there. */
+#include "command/command.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "command/args.h"
+#include "command/server.h"
+#include "engine/engine.h"
+
+/* What a key takes: its row in memory, and for a long string the bytes of its chunks, which are in memory
+   only while they are used. */
+static int64_t row_bytes(const struct row *r)
+{
+    int64_t bytes = (int64_t)(sizeof *r + r->nkey + r->nvalue);
+    if (r->ext)
+        bytes += (int64_t)sizeof(struct row_ext);
+    if (r->ext && r->type == ROW_STRING)
+        bytes += row_string_size(r);
+    return bytes;
+}
+
+static enum status memory_usage(struct call *c)
+{
+    const struct row *r;
+    for (int i = 3; i < c->argc; i += 2) {
+        int64_t samples;
+        if (!slice_is(c->argv[i], "samples") || i + 1 >= c->argc) {
+            reply_error(c->reply, ERR_SYNTAX);
+            return ST_OK;
+        }
+        if (!arg_i64(c, i + 1, &samples, NULL))
+            return ST_OK;
+        if (samples < 0) {
+            reply_error(c->reply, ERR_SYNTAX);
+            return ST_OK;
+        }
+    }
+    enum status st = arg_any(c, 2, &r);
+    if (st != ST_OK)
+        return st;
+    if (r)
+        reply_integer(c->reply, row_bytes(r));
+    else
+        reply_null(c->reply);
+    return ST_OK;
+}
+
+static void reply_pair(struct reply *r, const char *name, uint64_t value)
+{
+    reply_bulk_str(r, name);
+    reply_integer(r, (int64_t)value);
+}
+
+static enum status memory_stats(struct call *c)
+{
+    struct server *s = c->server;
+    const struct cache_stats *cache = cache_get_stats(engine_cache(s->engine));
+    size_t used = mem_used();
+    if (used > s->stats.peak_memory)
+        s->stats.peak_memory = used;
+    size_t dataset = cache->bytes < used ? cache->bytes : used;
+    reply_map(c->reply, 10);
+    reply_pair(c->reply, "peak.allocated", s->stats.peak_memory);
+    reply_pair(c->reply, "total.allocated", used);
+    reply_pair(c->reply, "startup.allocated", s->start_memory);
+    reply_pair(c->reply, "replication.backlog", 0);
+    reply_pair(c->reply, "overhead.total", used - dataset);
+    reply_pair(c->reply, "keys.count", cache->rows);
+    reply_pair(c->reply, "keys.bytes-per-key", cache->rows ? cache->bytes / cache->rows : 0);
+    reply_pair(c->reply, "dataset.bytes", dataset);
+    reply_bulk_str(c->reply, "dataset.percentage");
+    reply_double(c->reply, used ? (double)dataset * 100 / (double)used : 0);
+    reply_bulk_str(c->reply, "peak.percentage");
+    reply_double(c->reply, s->stats.peak_memory ? (double)used * 100 / (double)s->stats.peak_memory : 0);
+    return ST_OK;
+}
+
+static enum status memory_doctor(struct call *c)
+{
+    const struct cache *cache = engine_cache(c->server->engine);
+    const struct cache_stats *s = cache_get_stats(cache);
+    size_t used = mem_used(), rss = mem_rss(), budget = cache_budget(cache);
+    uint64_t lookups = s->hits + s->misses;
+    struct buf out = {0};
+    if (lookups > 10000 && s->evicted && s->misses * 10 > lookups)
+        buf_addf(
+            &out,
+            " * One in %llu reads goes to the database: a larger cache-memory (now %zu bytes) may help.\n",
+            (unsigned long long)(lookups / s->misses), budget);
+    if (used > (size_t)64 << 20 && rss > used + used / 2)
+        buf_addf(&out, " * %zu bytes are resident for %zu in use: MEMORY PURGE may give some back.\n", rss,
+                 used);
+    if (out.len == 0)
+        buf_addf(&out, "Nothing to complain about: %zu bytes in use, %zu of them cached rows.\n", used,
+                 s->bytes);
+    c->reply->ops->verbatim(c->reply, "txt", buf_slice(&out));
+    buf_release(&out);
+    return ST_OK;
+}
+
+static enum status memory_malloc_stats(struct call *c)
+{
+    reply_bulk_str(c->reply, "Stats not supported for the current allocator");
+    return ST_OK;
+}
+
+static enum status memory_purge(struct call *c)
+{
+    mem_purge();
+    reply_ok(c->reply);
+    return ST_OK;
+}
+
+static enum status memory_help(struct call *c)
+{
+    static const char *const lines[] = {
+        "DOCTOR",
+        "    Return memory problems reports.",
+        "MALLOC-STATS",
+        "    Return internal statistics report from the memory allocator.",
+        "PURGE",
+        "    Attempt to purge dirty pages for reclamation by the allocator.",
+        "STATS",
+        "    Return information about the memory usage of the server.",
+        "USAGE <key> [SAMPLES <count>]",
+        "    Return memory in bytes used by <key> and its value. Nested values are",
+        "    sampled up to <count> times (default: 5, 0 means sample all).",
+        NULL,
+    };
+    reply_help(c, lines);
+    return ST_OK;
+}
+
+#define TIPS "nondeterministic_output", "request_policy:all_shards", "response_policy:special"
+
+/* clang-format off */
+static const struct command subcommands[] = {
+    {
+        .name = "doctor", .fn = memory_doctor, .arity = 2, .categories = CAT_SLOW,
+        .summary = "Says in words whether memory is a problem.", .since = "4.0.0", .group = "server",
+        .complexity = "O(1)", .tips = {TIPS},
+    },
+    {
+        .name = "help", .fn = memory_help, .arity = 2, .flags = CMD_LOADING | CMD_STALE, .categories = CAT_SLOW,
+        .summary = "Lists the subcommands.", .since = "4.0.0", .group = "server", .complexity = "O(1)",
+    },
+    {
+        .name = "malloc-stats", .fn = memory_malloc_stats, .arity = 2, .categories = CAT_SLOW,
+        .summary = "Tells that there are no statistics of the allocator.", .since = "4.0.0",
+        .group = "server", .complexity = "O(1)", .tips = {TIPS},
+    },
+    {
+        .name = "purge", .fn = memory_purge, .arity = 2, .categories = CAT_SLOW,
+        .summary = "Gives free memory back to the system.", .since = "4.0.0", .group = "server",
+        .complexity = "O(N) for N bytes free in the allocator",
+        .tips = {"request_policy:all_shards", "response_policy:all_succeeded"},
+    },
+    {
+        .name = "stats", .fn = memory_stats, .arity = 2, .categories = CAT_SLOW,
+        .summary = "Tells what memory is used for.", .since = "4.0.0", .group = "server", .complexity = "O(1)",
+        .tips = {TIPS},
+    },
+    {
+        .name = "usage", .fn = memory_usage, .arity = -3, .flags = CMD_READONLY,
+        .categories = CAT_READ | CAT_SLOW, .keys = {{.flags = KEY_RO, .index = 2, .step = 1}},
+        .summary = "Tells how many bytes of memory a key takes.", .since = "4.0.0", .group = "server",
+        .complexity = "O(1) row",
+    },
+    {.name = NULL},
+};
+
+const struct command memory_commands[] = {
+    {
+        .name = "memory", .arity = -2, .categories = CAT_SLOW, .summary = "Commands about memory.",
+        .since = "4.0.0", .group = "server", .complexity = "Depends on the subcommand.", .subs = subcommands,
+    },
+    {.name = NULL},
+};
+/* clang-format on */
