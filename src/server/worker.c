@@ -207,7 +207,8 @@ static void gather_ready(struct worker *w)
     }
     /* Those that are ready again stand behind the first n. */
     w->ready.len -= n;
-    memmove(w->ready.items, w->ready.items + n, w->ready.len * sizeof *w->ready.items);
+    if (w->ready.len)
+        memmove(w->ready.items, w->ready.items + n, w->ready.len * sizeof *w->ready.items);
 }
 
 static void resume_paused(struct worker *w)
