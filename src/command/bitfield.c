@@ -23,6 +23,17 @@ struct op {
     int64_t value; /* to set or to add */
 };
 
+/* The bytes that an operation touches. */
+static int64_t op_off(const struct op *op)
+{
+    return (int64_t)(op->bit / 8);
+}
+
+static int64_t op_end(const struct op *op)
+{
+    return (int64_t)((op->bit + op->type.bits - 1) / 8 + 1);
+}
+
 /* ---- arguments ---- */
 
 static bool parse_type(struct call *c, int i, struct bits_type *ret)
@@ -97,9 +108,8 @@ static bool parse_ops(struct call *c, struct op **ret_ops, size_t *ret_n, int64_
         if (op->kind != OP_GET) {
             if (!arg_i64(c, i + 3, &op->value, NULL))
                 return false;
-            int64_t end = (int64_t)((op->bit + op->type.bits - 1) / 8 + 1);
-            if (*ret_end < end)
-                *ret_end = end;
+            if (*ret_end < op_end(op))
+                *ret_end = op_end(op);
         }
         n++;
         i += op->kind == OP_GET ? 3 : 4;
@@ -114,7 +124,8 @@ static bool parse_ops(struct call *c, struct op **ret_ops, size_t *ret_n, int64_
 struct window {
     char *bytes;
     int64_t off, end;
-    bool dirty;
+    int64_t dirty_off,
+        dirty_end; /* what was changed; a GET may have made the window longer than the string */
 };
 
 /* How many of the operations fit in one window, at least one, and its borders. */
@@ -123,13 +134,15 @@ static size_t window_fit(const struct op *ops, size_t n, struct window *w)
     size_t i = 0;
     *w = (struct window){0};
     for (; i < n; i++) {
-        int64_t off = (int64_t)(ops[i].bit / 8), end = (int64_t)((ops[i].bit + ops[i].type.bits - 1) / 8 + 1);
+        int64_t off = op_off(&ops[i]), end = op_end(&ops[i]);
         int64_t low = i && w->off < off ? w->off : off, high = i && w->end > end ? w->end : end;
         if (i && high - low > WINDOW_BYTES)
             break;
         w->off = low;
         w->end = high;
     }
+    w->dirty_off = w->end;
+    w->dirty_end = w->off;
     return i;
 }
 
@@ -172,7 +185,10 @@ static void run_op(struct call *c, const struct op *op, struct window *w)
     if (fresh == old)
         return;
     bits_put(w->bytes, bit, op->type.bits, (uint64_t)fresh);
-    w->dirty = true;
+    if (w->dirty_off > op_off(op))
+        w->dirty_off = op_off(op);
+    if (w->dirty_end < op_end(op))
+        w->dirty_end = op_end(op);
 }
 
 static enum status run_ops(struct call *c, const struct op *ops, size_t n)
@@ -187,10 +203,10 @@ static enum status run_ops(struct call *c, const struct op *ops, size_t n)
         for (size_t i = 0; i < fit; i++)
             run_op(c, &ops[done + i], &w);
         done += fit;
-        if (!w.dirty)
+        if (w.dirty_end <= w.dirty_off)
             continue;
-        struct slice bytes = slice_of(w.bytes, (size_t)(w.end - w.off));
-        if ((st = view_write_range(c->view, call_db(c), c->argv[1], w.off, bytes)) != ST_OK)
+        struct slice changed = slice_of(w.bytes + (w.dirty_off - w.off), (size_t)(w.dirty_end - w.dirty_off));
+        if ((st = view_write_range(c->view, call_db(c), c->argv[1], w.dirty_off, changed)) != ST_OK)
             return st;
     }
     return ST_OK;
