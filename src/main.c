@@ -1,0 +1,268 @@
+/* The program: subcommands, and the wiring of a server. The only file that knows all modules.
+
+   Exit codes: 0 all is well, 1 it failed, 2 the command line or the configuration is wrong. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "command/command.h"
+#include "config/config.h"
+#include "engine/engine.h"
+#include "server/worker.h"
+#include "store/store.h"
+
+enum { EXIT_USAGE = 2 };
+
+static int complain(const struct error *err)
+{
+    fprintf(stderr, "larder: %s\n", err->text);
+    return err->code == ST_INVALID ? EXIT_USAGE : EXIT_FAILURE;
+}
+
+/* Prints what a function made, and releases it. */
+static int print(struct buf *text)
+{
+    bool ok = fwrite(text->p, 1, text->len, stdout) == text->len && fflush(stdout) == 0;
+    buf_release(text);
+    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int cmd_help(void)
+{
+    struct buf out = {0};
+    buf_addf(
+        &out,
+        "larder " LARDER_VERSION ": a key-value server that speaks Redis' protocol and keeps its data "
+        "in SQL tables\n\n"
+        "Usage:\n"
+        "  larder [serve] [FILE] [OPTION...]   serve clients; FILE is a config file\n"
+        "  larder config [--markdown]          print a config file with every option and its default\n"
+        "  larder commands                     print the commands it knows, as Markdown\n"
+        "  larder --help | --version\n\n"
+        "Every option can also be given in the environment (--cache-memory is LARDER_CACHE_MEMORY) and in\n"
+        "the config file (cache-memory 64mb). Flags win over the environment, which wins over the file.\n"
+        "Sizes: 512, 64kb, 256mb, 2gb. Times: 250ms, 5s, 2m, 1h.\n\n"
+        "  --config FILE                       Read options from this file, too.\n");
+    config_print_help(&out);
+    buf_addf(&out, "\nExit codes: 0 success, 1 failure, 2 wrong usage or configuration.\n");
+    return print(&out);
+}
+
+static int cmd_version(void)
+{
+    struct buf out = {0};
+    buf_addf(&out, "larder " LARDER_VERSION "\n");
+    return print(&out);
+}
+
+static int cmd_config(int argc, char **argv)
+{
+    struct buf out = {0};
+    bool markdown = argc == 1 && strcmp(argv[0], "--markdown") == 0;
+    if (argc && !markdown) {
+        fprintf(stderr, "larder: config takes no argument but --markdown\n");
+        return EXIT_USAGE;
+    }
+    if (markdown)
+        config_print_markdown(&out);
+    else
+        config_print_file(&out);
+    return print(&out);
+}
+
+static int cmd_commands(int argc)
+{
+    struct buf out = {0};
+    if (argc) {
+        fprintf(stderr, "larder: commands takes no argument\n");
+        return EXIT_USAGE;
+    }
+    command_print_markdown(&out);
+    return print(&out);
+}
+
+static struct store_options store_options(const struct config *c)
+{
+    return (struct store_options){
+        .url = c->store,
+        .durability = (enum durability)c->durability,
+        .databases = (uint32_t)c->databases,
+        .page_cache = c->page_cache,
+        .busy_ms = (uint32_t)c->busy_timeout_ms,
+    };
+}
+
+/* ---- serving ---- */
+
+/* A thread that waits for signals, so that none interrupts the worker: the first SIGTERM or SIGINT ends it
+   cleanly, a second one at once; SIGHUP opens the log file anew. */
+struct signals {
+    pthread_t thread;
+    sigset_t set;
+    struct worker *worker;
+    atomic_bool over;
+};
+
+static void *watch_signals(void *arg)
+{
+    struct signals *s = arg;
+    bool asked = false;
+    for (;;) {
+        int number;
+        if (sigwait(&s->set, &number) != 0)
+            continue;
+        if (atomic_load(&s->over))
+            return NULL;
+        struct error err;
+        if (number == SIGHUP) {
+            if (log_reopen(&err) != ST_OK)
+                log_error("the log could not be reopened", "error=%s", err.text);
+        } else if (!asked) {
+            log_info("stopping", "signal=%s", number == SIGINT ? "SIGINT" : "SIGTERM");
+            worker_stop(s->worker);
+            asked = true;
+        } else {
+            log_warning("stopping at once", NULL);
+            _exit(EXIT_FAILURE);
+        }
+    }
+}
+
+/* Before any other thread is made: they inherit the mask. */
+static void signals_block(struct signals *s)
+{
+    sigemptyset(&s->set);
+    sigaddset(&s->set, SIGTERM);
+    sigaddset(&s->set, SIGINT);
+    sigaddset(&s->set, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &s->set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static enum status signals_watch(struct signals *s, struct worker *w, struct error *err)
+{
+    s->worker = w;
+    int failed = pthread_create(&s->thread, NULL, watch_signals, s);
+    return failed ? error_set(err, ST_INTERNAL, "cannot make a thread: %s", strerror(failed)) : ST_OK;
+}
+
+static void signals_end(struct signals *s)
+{
+    atomic_store(&s->over, true);
+    pthread_kill(s->thread, SIGTERM);
+    pthread_join(s->thread, NULL);
+}
+
+/* An option as it would be written, in quotes, for the log. */
+static const char *shown(const struct config *c, const char *name, char *out, size_t cap)
+{
+    struct buf value = {0};
+    config_get(c, config_find(slice_str(name)), true, &value);
+    buf_add(&value, "", 1);
+    log_quote(out, cap, value.p);
+    buf_release(&value);
+    return out;
+}
+
+static void log_start(const struct config *c, const struct worker *w)
+{
+    char store[256], bind[256], path[256], durability[32], cache[32];
+    log_info("ready",
+             "version=" LARDER_VERSION " pid=%d store=%s bind=%s port=%d unixsocket=%s durability=%s "
+             "cache_memory=%s databases=%d",
+             (int)getpid(), shown(c, "store", store, sizeof store), shown(c, "bind", bind, sizeof bind),
+             worker_port(w), shown(c, "unixsocket", path, sizeof path),
+             shown(c, "durability", durability, sizeof durability),
+             shown(c, "cache-memory", cache, sizeof cache), (int)c->databases);
+    if (c->durability != DURABILITY_ALWAYS)
+        log_warning("an acknowledged write may be lost in a power failure", "durability=%s", durability);
+}
+
+/* Opens what a server consists of, serves, and closes it again. */
+static enum status serve(struct config *c, struct signals *signals, struct error *err)
+{
+    struct store *store = NULL;
+    struct engine *engine = NULL;
+    struct worker *worker = NULL;
+    const struct store_options options = store_options(c);
+    const struct engine_options limits = {.databases = (uint32_t)c->databases,
+                                          .cache_memory = c->cache_memory};
+    enum status st = store_open(&options, &store, err);
+    if (st == ST_OK)
+        st = engine_new(store, &limits, &engine, err);
+    if (st == ST_OK)
+        st = worker_new(c, engine, &worker, err);
+    if (st == ST_OK)
+        st = signals_watch(signals, worker, err);
+    if (st == ST_OK) {
+        log_start(c, worker);
+        st = worker_run(worker, err);
+        signals_end(signals);
+    }
+    worker_free(worker);
+    engine_free(engine);
+    store_close(store);
+    return st;
+}
+
+static int cmd_serve(int argc, char **argv)
+{
+    struct config config;
+    struct error err;
+    struct signals signals = {0};
+    config_init(&config);
+    enum status st = config_load(&config, argc, argv, &err);
+    if (st == ST_OK) {
+        log_set_level((enum log_level)config.loglevel);
+        st = log_set_file(config.logfile, &err);
+    }
+    if (st != ST_OK) {
+        config_release(&config);
+        return complain(&err);
+    }
+    umask(umask(0) | 027); /* the data is not for everyone */
+    signals_block(&signals);
+    st = serve(&config, &signals, &err);
+    if (st == ST_OK) {
+        log_info("stopped", NULL);
+    } else {
+        char text[sizeof err.text + 64];
+        log_error("the server cannot go on", "status=%s error=%s", status_name(st),
+                  log_quote(text, sizeof text, err.text));
+        if (config.logfile[0])
+            complain(&err); /* whoever started it may not look into the log */
+    }
+    config_release(&config);
+    return st == ST_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static bool asks_for(int argc, char **argv, const char *flag, const char *letter)
+{
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], flag) == 0 || strcmp(argv[i], letter) == 0)
+            return true;
+    }
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    const char *command = argc > 1 ? argv[1] : "serve";
+    if (asks_for(argc - 1, argv + 1, "--help", "-h") || strcmp(command, "help") == 0)
+        return cmd_help();
+    if (asks_for(argc - 1, argv + 1, "--version", "-v"))
+        return cmd_version();
+    if (strcmp(command, "config") == 0)
+        return cmd_config(argc - 2, argv + 2);
+    if (strcmp(command, "commands") == 0)
+        return cmd_commands(argc - 2);
+    bool named = argc > 1 && strcmp(command, "serve") == 0;
+    return cmd_serve(argc - 1 - named, argv + 1 + named);
+}
