@@ -126,8 +126,12 @@ static void run_unknown(struct worker *w, const struct batch_call *call, const s
 static size_t run_call(struct worker *w, const struct batch_call *call, const struct error *write_err)
 {
     struct client *c = call->client;
-    if (c->state != CLIENT_OPEN || c->paused)
+    if (c->state != CLIENT_OPEN || c->paused || c->stalled)
         return 0;
+    if (client_held(c)) {
+        c->stalled = true;
+        return 0;
+    }
     if (w->server.pause != PAUSE_NONE && server_paused(&w->server, call->cmd, worker_now(w))) {
         client_pause(c);
         return 0;

@@ -189,10 +189,13 @@ void client_batch_done(struct client *c)
         client_touch(c);
     if (c->state != CLIENT_OPEN) {
         c->done = c->parsed = c->in.len = 0;
-    } else if (c->paused) {
+    } else if (c->paused || c->stalled) {
+        /* What did not run is parsed again when its time comes. */
         c->parsed = c->done;
-        c->broken = false;
+        c->stalled = c->broken = false;
         resp_reset(&c->parser);
+        if (!c->paused && !client_held(c))
+            push(&c->worker->ready, c, &c->ready);
     } else {
         c->done = c->parsed;
     }

@@ -49,6 +49,7 @@ struct client {
     bool ready;            /* has input to parse without waiting for more: in worker->ready */
     bool in_batch;         /* has calls in the batch: in batch->clients */
     bool to_flush;         /* in worker->flush */
+    bool stalled;          /* its output stopped it in the middle of the batch */
     bool failed_reply;     /* patch is in use */
     bool filled;           /* the last read took all the room there was */
     bool broken;           /* the parser found an error, which is on its way to the client */
