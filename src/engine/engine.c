@@ -10,6 +10,7 @@ struct engine {
     struct engine_stats stats;
     struct error call_err;
     bool in_write; /* the running transaction may write */
+    bool unsure;   /* memory may be behind the tables: a commit's outcome or the databases are not known */
 };
 
 static enum status load_dbs(struct engine *e, struct error *err)
@@ -35,6 +36,7 @@ enum status engine_new(struct store *store, const struct engine_options *o, stru
     v->dbs = mem_zalloc(v->ndbs * sizeof *v->dbs);
     v->dbs_before = mem_zalloc(v->ndbs * sizeof *v->dbs_before);
     v->call_dbs = mem_zalloc(v->ndbs * sizeof *v->call_dbs);
+    v->db_written = mem_zalloc(v->ndbs * sizeof *v->db_written);
     rand_init(&v->rnd);
     enum status st = load_dbs(e, err);
     if (st != ST_OK) {
@@ -58,6 +60,7 @@ void engine_free(struct engine *e)
     mem_free(v->dbs);
     mem_free(v->dbs_before);
     mem_free(v->call_dbs);
+    mem_free(v->db_written);
     mem_free(v->changes);
     mem_free(v->trash);
     mem_free(v->undo);
@@ -110,13 +113,13 @@ static void keep_budget(struct view *v)
     cache_evict(v->cache, v->residents.bytes);
 }
 
-/* Whatever memory remembers may be wrong: someone else has written to the tables. */
+/* Whatever memory remembers may be wrong: the tables hold what it does not know of. */
 static enum status forget(struct engine *e, struct error *err)
 {
-    e->stats.external_changes++;
     cache_drop(e->view.cache);
     residents_drop_all(&e->view.residents);
     e->view.counts_stale = true;
+    e->unsure = false;
     return load_dbs(e, err);
 }
 
@@ -134,8 +137,11 @@ enum status engine_begin(struct engine *e, bool write, struct error *ret_write_e
         return st;
     e->view.now_us = clock_wall_us();
     e->stats.batches++;
-    if (changed && (st = forget(e, err)) != ST_OK)
+    e->stats.external_changes += changed;
+    if ((changed || e->unsure) && (st = forget(e, err)) != ST_OK) {
+        e->unsure = true;
         store_rollback(e->store);
+    }
     return st;
 }
 
@@ -177,6 +183,7 @@ enum status engine_commit(struct engine *e, struct error *err)
     struct view *v = &e->view;
     if (!view_has_changes(v)) {
         store_rollback(e->store);
+        view_rolled_back(v);
         return ST_OK;
     }
     int64_t start = clock_mono_us();
@@ -184,6 +191,7 @@ enum status engine_commit(struct engine *e, struct error *err)
     if (st != ST_OK) {
         store_rollback(e->store);
         view_rolled_back(v);
+        e->unsure |= st == ST_UNKNOWN;
         e->stats.commit_failures++;
         return st;
     }
@@ -228,7 +236,8 @@ enum status engine_sweep(struct engine *e, uint32_t max_rows, bool *ret_more, ui
     if (st != ST_OK) {
         struct error again;
         cache_drop(v->cache);
-        v->counts_stale = load_dbs(e, &again) != ST_OK || v->counts_stale;
+        e->unsure |= load_dbs(e, &again) != ST_OK;
+        v->counts_stale |= v->counts_unsaved;
         return st;
     }
     uint64_t rows = result.expired + result.deleted + result.items;

@@ -408,6 +408,7 @@ static void end_batch(struct view *v)
     v->nchanges = v->npending = v->bytes = 0;
     v->ntrash = v->trash_flushed = 0;
     v->dbs_changed = v->dbs_pending = v->id_block_is_new = false;
+    memset(v->db_written, 0, v->ndbs * sizeof *v->db_written);
     v->poison = ST_OK;
     items_clear(&v->items);
     arena_reset(&v->arena);
@@ -484,13 +485,13 @@ static void gather_items(struct view *v, struct changes *out)
     out->gone = gone;
 }
 
-/* Databases whose row in larder_db differs from what it would be after this batch. */
+/* Databases whose row in larder_db may differ from what it would be after this batch. */
 static void gather_dbs(struct view *v, struct changes *out)
 {
     struct db_row *dbs = arena_alloc(&v->scratch, (v->ndbs + 1) * sizeof *dbs);
     view_counts(v, dbs);
     for (uint32_t i = 0; i < v->ndbs; i++) {
-        if (v->dbs_pending || v->counts_unsaved || dbs[i].keys != v->dbs[i].keys ||
+        if (v->dbs_pending || v->counts_unsaved || v->db_written[i] || dbs[i].keys != v->dbs[i].keys ||
             dbs[i].expires != v->dbs[i].expires)
             dbs[out->ndbs++] = dbs[i];
     }
@@ -509,12 +510,15 @@ static void flushed(struct view *v, const struct changes *applied)
     v->npending = 0;
     v->trash_flushed = v->ntrash;
     v->dbs_pending = false;
+    for (size_t i = 0; i < applied->ndbs; i++)
+        v->db_written[applied->dbs[i].db] = true;
     items_flushed(&v->items);
     v->flushed_in_call = true;
 }
 
 enum status view_flush(struct view *v)
 {
+    v->depends |= view_has_changes(v);
     if (!v->npending && !v->items.npending && v->trash_flushed == v->ntrash && !v->dbs_pending)
         return ST_OK;
     struct changes c = {0};

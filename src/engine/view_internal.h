@@ -51,6 +51,7 @@ struct view {
     uint32_t next_number_before;
     bool dbs_changed;
     bool dbs_pending;
+    bool *db_written; /* by logical number: this batch has written its row in larder_db already */
     struct arena arena;
     enum status
         poison; /* a command failed after its writes had reached the transaction: it must not commit */

@@ -37,7 +37,8 @@ enum status view_scan(struct view *v, uint32_t db, int64_t *cursor, uint32_t cou
 {
     enum status st = view_flush(v);
     struct key_walk w = {.v = v, .number = v->dbs[db].number, .fn = fn, .arg = arg};
-    struct key_scan q = {.order = KEYS_BY_SEQ_DESC, .seq_below = *cursor ? *cursor : INT64_MAX};
+    struct key_scan q = {
+        .db = w.number, .order = KEYS_BY_SEQ_DESC, .seq_below = *cursor ? *cursor : INT64_MAX};
     uint32_t total = 0;
     while (st == ST_OK && w.found < count && total < count + SCAN_SPARE_ROWS) {
         q.limit = count - w.found;
@@ -91,7 +92,7 @@ enum status view_random_key(struct view *v, uint32_t db, struct arena *arena, st
     struct key_walk w = {.v = v, .number = v->dbs[db].number, .fn = pick_first, .arg = &p};
     struct key_walk top = {.v = v,
                            .number = UINT32_MAX}; /* matches no database: only looks for the highest seq */
-    struct key_scan q = {.order = KEYS_BY_SEQ_DESC, .seq_below = INT64_MAX, .limit = 1};
+    struct key_scan q = {.db = w.number, .order = KEYS_BY_SEQ_DESC, .seq_below = INT64_MAX, .limit = 1};
     enum status st = view_flush(v);
     if (st == ST_OK)
         st = store_scan_keys(v->store, &q, walk_row, &top, v->err);
