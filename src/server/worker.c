@@ -194,12 +194,17 @@ void worker_stop(struct worker *w)
 
 /* ---- a turn ---- */
 
-/* Clients that have input left from the last turn. */
+/* Clients that have input left from the last turn. Those that were served in this one already wait for the
+   next. */
 static void gather_ready(struct worker *w)
 {
     size_t n = w->ready.len;
     for (size_t i = 0; i < n; i++) {
         struct client *c = w->ready.items[i];
+        if (c->in_batch) {
+            VEC_PUSH(w->ready.items, w->ready.len, w->ready.cap) = c;
+            continue;
+        }
         c->ready = false;
         batch_gather(w, c);
         if (!c->in_batch)
