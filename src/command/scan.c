@@ -4,29 +4,19 @@
    keep their number as long as they are in the table, so a key that is there during a whole iteration is
    returned whatever else is written meanwhile, and keys created meanwhile cannot make an iteration endless.
    The server remembers nothing about iterations. */
-#include "command/args.h"
+#include "command/scan.h"
 
 #include "base/glob.h"
 #include "base/num.h"
+#include "command/args.h"
 
-/* Rows that one SCAN looks at, at most: COUNT is a hint, and a page of any size would stop everyone else. */
+/* Rows that one page looks at, at most: COUNT is a hint, and a page of any size would stop everyone else. */
 #define SCAN_COUNT_MAX     100000
 #define SCAN_COUNT_DEFAULT 10
 
-struct page_key {
-    struct page_key *next;
-    struct slice key;
-};
-
-struct scan {
-    struct arena *arena;
-    struct slice pattern; /* MATCH; p is NULL: every key */
-    bool typed;           /* TYPE: only keys of `type`, which is ROW_NONE when there is no such type */
-    enum row_type type;
-    uint32_t count;
-    /* The page. The reply has the cursor in front of the keys, and it is only known behind them. */
-    struct page_key *first, **end;
-    size_t n;
+struct page_word {
+    struct page_word *next;
+    struct slice word;
 };
 
 /* What strtoul takes, as in Redis: a decimal number below 2^64 with a sign if need be (a negative one wraps
@@ -57,9 +47,22 @@ static enum row_type type_named(struct slice word)
     return ROW_NONE;
 }
 
-static bool read_options(struct call *c, struct scan *s)
+bool scan_cursor(struct call *c, int i, struct scan_page *s)
 {
-    for (int i = 2; i < c->argc; i += 2) {
+    uint64_t given;
+    *s = (struct scan_page){.arena = c->arena, .count = SCAN_COUNT_DEFAULT};
+    s->end = &s->first;
+    if (!parse_cursor(c->argv[i], &given)) {
+        reply_error(c->reply, "ERR invalid cursor");
+        return false;
+    }
+    s->cursor = given < INT64_MAX ? (int64_t)given : INT64_MAX;
+    return true;
+}
+
+bool scan_options(struct call *c, int first, bool keys, struct scan_page *s)
+{
+    for (int i = first; i < c->argc; i += 2) {
         bool has_value = i + 1 < c->argc;
         if (has_value && slice_is(c->argv[i], "count")) {
             int64_t count;
@@ -73,7 +76,7 @@ static bool read_options(struct call *c, struct scan *s)
         } else if (has_value && slice_is(c->argv[i], "match")) {
             bool all = slice_eq(c->argv[i + 1], SLICE("*"));
             s->pattern = all ? (struct slice){NULL, 0} : c->argv[i + 1];
-        } else if (has_value && slice_is(c->argv[i], "type")) {
+        } else if (has_value && keys && slice_is(c->argv[i], "type")) {
             s->typed = true;
             s->type = type_named(c->argv[i + 1]);
         } else {
@@ -84,43 +87,49 @@ static bool read_options(struct call *c, struct scan *s)
     return true;
 }
 
-static enum status add_to_page(void *arg, struct slice key, const struct key_row *row)
+bool scan_wants(const struct scan_page *s, struct slice name)
 {
-    struct scan *s = arg;
-    if ((s->typed && row->type != s->type) || (s->pattern.p && !glob_match(s->pattern, key, false)))
-        return ST_OK;
-    struct page_key *k = arena_alloc(s->arena, sizeof *k + key.n);
-    char *bytes = (char *)(k + 1);
-    if (key.n)
-        memcpy(bytes, key.p, key.n);
-    *k = (struct page_key){NULL, {bytes, key.n}};
-    *s->end = k;
-    s->end = &k->next;
+    return !s->pattern.p || glob_match(s->pattern, name, false);
+}
+
+void scan_add(struct scan_page *s, struct slice word)
+{
+    struct page_word *w = arena_alloc(s->arena, sizeof *w + word.n);
+    char *bytes = (char *)(w + 1);
+    if (word.n)
+        memcpy(bytes, word.p, word.n);
+    *w = (struct page_word){NULL, {bytes, word.n}};
+    *s->end = w;
+    s->end = &w->next;
     s->n++;
+}
+
+void scan_reply(struct call *c, const struct scan_page *s)
+{
+    reply_array(c->reply, 2);
+    reply_bulk_i64(c->reply, s->cursor);
+    reply_array(c->reply, s->n);
+    for (const struct page_word *w = s->first; w; w = w->next)
+        reply_bulk(c->reply, w->word);
+}
+
+static enum status add_key(void *arg, struct slice key, const struct key_row *row)
+{
+    struct scan_page *s = arg;
+    if ((!s->typed || row->type == s->type) && scan_wants(s, key))
+        scan_add(s, key);
     return ST_OK;
 }
 
 static enum status scan(struct call *c)
 {
-    struct scan s = {.arena = c->arena, .count = SCAN_COUNT_DEFAULT};
-    s.end = &s.first;
-    uint64_t given;
-    if (!parse_cursor(c->argv[1], &given)) {
-        reply_error(c->reply, "ERR invalid cursor");
+    struct scan_page s;
+    if (!scan_cursor(c, 1, &s) || !scan_options(c, 2, true, &s))
         return ST_OK;
-    }
-    if (!read_options(c, &s))
-        return ST_OK;
-    int64_t cursor = given < INT64_MAX ? (int64_t)given : INT64_MAX;
-    enum status st = view_scan(c->view, call_db(c), &cursor, s.count, add_to_page, &s);
-    if (st != ST_OK)
-        return st;
-    reply_array(c->reply, 2);
-    reply_bulk_i64(c->reply, cursor);
-    reply_array(c->reply, s.n);
-    for (const struct page_key *k = s.first; k; k = k->next)
-        reply_bulk(c->reply, k->key);
-    return ST_OK;
+    enum status st = view_scan(c->view, call_db(c), &s.cursor, s.count, add_key, &s);
+    if (st == ST_OK)
+        scan_reply(c, &s);
+    return st;
 }
 
 struct listing {
