@@ -17,7 +17,7 @@
 #include "command/args.h"
 #include "command/command.h"
 
-#define MAX_CELLS  (1ULL << 36)
+#define MAX_CELLS  (1ULL << 34) /* about half a second */
 #define MAX_MEMORY (256ULL << 20)
 
 /* ---- rows of steps ---- */

@@ -118,7 +118,8 @@ static void knows_its_limits(void)
     CHECK(lcs_affordable(0, 0));
     CHECK(lcs_affordable(0, 512 << 20));
     CHECK(lcs_affordable(65536, 65536));
-    CHECK(lcs_affordable(262144, 262144));
+    CHECK(lcs_affordable(131072, 131072));
+    CHECK(!lcs_affordable(131072, 131073));
     CHECK(!lcs_affordable(1 << 20, 1 << 20));
     CHECK(!lcs_affordable(SIZE_MAX, SIZE_MAX));
 }
