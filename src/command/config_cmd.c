@@ -25,9 +25,9 @@ static const struct fixed_option {
     {"rdbcompression", "no"},
     {"rdbchecksum", "no"},
     /* how values are represented as OBJECT ENCODING tells it */
-    {"hash-max-listpack-entries", "128"},
+    {"hash-max-listpack-entries", "512"},
     {"hash-max-listpack-value", "64"},
-    {"hash-max-ziplist-entries", "128"},
+    {"hash-max-ziplist-entries", "512"},
     {"hash-max-ziplist-value", "64"},
     {"list-compress-depth", "0"},
     {"list-max-listpack-size", "-2"},
@@ -118,9 +118,10 @@ static enum status config_get_command(struct call *c)
 
 /* ---- CONFIG SET ---- */
 
-static void reply_set_failed(struct call *c, const char *name, const char *reason)
+static void reply_set_failed(struct call *c, struct slice name, const char *reason)
 {
-    reply_errorf(c->reply, "ERR CONFIG SET failed (possibly related to argument '%s') - %s", name, reason);
+    reply_errorf(c->reply, "ERR CONFIG SET failed (possibly related to argument '%.*s') - %s", (int)name.n,
+                 name.p, reason);
 }
 
 /* Checks the names: known, changeable, none twice. */
@@ -136,12 +137,12 @@ static bool check_names(struct call *c)
         }
         const char *name = o ? o->name : f->name;
         if (o ? !o->live : !slice_eq(c->argv[i + 1], slice_str(f->value))) {
-            reply_set_failed(c, name, "can't set immutable config");
+            reply_set_failed(c, slice_str(name), "can't set immutable config");
             return false;
         }
         for (int j = 2; j < i; j += 2) {
             if (slice_is(c->argv[j], name)) {
-                reply_set_failed(c, name, "duplicate parameter");
+                reply_set_failed(c, c->argv[i], "duplicate parameter");
                 return false;
             }
         }
@@ -166,7 +167,7 @@ static bool set_all(struct call *c, struct buf *old)
     if (i >= c->argc)
         return true;
 
-    reply_set_failed(c, config_find(c->argv[i])->name, err.text);
+    reply_set_failed(c, slice_str(config_find(c->argv[i])->name), err.text);
     while ((i -= 2) >= 2) {
         const struct option *o = config_find(c->argv[i]);
         if (o && config_set(config, o, buf_slice(&old[i]), NULL, &err) != ST_OK)

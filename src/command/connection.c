@@ -9,6 +9,7 @@
 #include "command/session.h"
 #include "engine/view.h"
 
+static const char ERR_BAD_NAME[] = "ERR Client names cannot contain spaces, newlines or special characters.";
 static const char ERR_WRONGPASS[] = "WRONGPASS invalid username-password pair or user is disabled.";
 
 static enum status ping(struct call *c)
@@ -68,18 +69,12 @@ static enum status auth(struct call *c)
 
 /* ---- HELLO ---- */
 
-struct hello_options {
-    int resp; /* 0: as it is */
-    bool auth;
-    struct slice user, password;
-    bool setname;
-    struct slice name;
-};
-
-static bool parse_hello(struct call *c, struct hello_options *o)
+/* HELLO [version [AUTH user password] [SETNAME name]]. Options count as they are read, even when one behind
+   them is wrong: Redis does it so. *ret_resp is 0 when no version was given. */
+static bool parse_hello(struct call *c, int *ret_resp)
 {
     int64_t version;
-    *o = (struct hello_options){0};
+    *ret_resp = 0;
     if (c->argc < 2)
         return true;
     if (!arg_i64(c, 1, &version, "ERR Protocol version is not an integer or out of range"))
@@ -88,22 +83,19 @@ static bool parse_hello(struct call *c, struct hello_options *o)
         reply_error(c->reply, "NOPROTO unsupported protocol version");
         return false;
     }
-    o->resp = (int)version;
+    *ret_resp = (int)version;
     for (int i = 2; i < c->argc; i++) {
         int more = c->argc - 1 - i;
         if (slice_is(c->argv[i], "auth") && more >= 2) {
-            o->auth = true;
-            o->user = c->argv[i + 1];
-            o->password = c->argv[i + 2];
+            if (!authenticate(c, c->argv[i + 1], c->argv[i + 2]))
+                return false;
             i += 2;
         } else if (slice_is(c->argv[i], "setname") && more >= 1) {
-            o->setname = true;
-            o->name = c->argv[++i];
-            if (!session_name_valid(o->name)) {
-                reply_error(c->reply,
-                            "ERR Client names cannot contain spaces, newlines or special characters.");
+            if (!session_name_valid(c->argv[++i])) {
+                reply_error(c->reply, ERR_BAD_NAME);
                 return false;
             }
+            session_set_name(c->session, c->argv[i]);
         } else {
             reply_errorf(c->reply, "ERR Syntax error in HELLO option '%.*s'",
                          (int)strnlen(c->argv[i].p, c->argv[i].n), c->argv[i].p);
@@ -137,10 +129,8 @@ static void reply_greeting(struct call *c)
 
 static enum status hello(struct call *c)
 {
-    struct hello_options o;
-    if (!parse_hello(c, &o))
-        return ST_OK;
-    if (o.auth && !authenticate(c, o.user, o.password))
+    int resp;
+    if (!parse_hello(c, &resp))
         return ST_OK;
     if (!c->session->authenticated && c->server->config->requirepass[0]) {
         reply_error(c->reply,
@@ -149,10 +139,8 @@ static enum status hello(struct call *c)
                     "protocol version at the same time");
         return ST_OK;
     }
-    if (o.setname)
-        session_set_name(c->session, o.name);
-    if (o.resp)
-        c->session->resp = c->reply->resp = o.resp;
+    if (resp)
+        c->session->resp = c->reply->resp = resp;
     reply_greeting(c);
     return ST_OK;
 }
@@ -162,11 +150,9 @@ static enum status hello(struct call *c)
 static enum status select_db(struct call *c)
 {
     int64_t db;
-    if (!arg_i64(c, 1, &db, NULL))
+    if (!arg_range(c, 1, INT_MIN, INT_MAX, &db, NULL))
         return ST_OK;
-    if (db < INT_MIN || db > INT_MAX) {
-        reply_error(c->reply, ERR_NOT_INT);
-    } else if (db < 0 || db >= (int64_t)view_databases(c->view)) {
+    if (db < 0 || db >= (int64_t)view_databases(c->view)) {
         reply_error(c->reply, "ERR DB index is out of range");
     } else {
         c->session->db = (uint32_t)db;

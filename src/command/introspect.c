@@ -216,7 +216,10 @@ static void reply_info(struct reply *r, const struct command *cmd)
     reply_set(r, nspecs);
     for (size_t i = 0; i < nspecs; i++)
         reply_key_spec(r, &cmd->keys[i]);
-    reply_set(r, nsubs);
+    if (nsubs) /* an array, though none of them is an empty set: Redis does it so */
+        reply_array(r, nsubs);
+    else
+        reply_set(r, 0);
     for (size_t i = 0; i < nsubs; i++)
         reply_info(r, &cmd->subs[i]);
 }

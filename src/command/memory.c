@@ -100,7 +100,7 @@ static enum status memory_doctor(struct call *c)
 
 static enum status memory_malloc_stats(struct call *c)
 {
-    reply_bulk_str(c->reply, "Stats not supported for the current allocator");
+    c->reply->ops->verbatim(c->reply, "txt", SLICE("Stats not supported for the current allocator"));
     return ST_OK;
 }
 
