@@ -1,0 +1,659 @@
+/* The SQLite driver: one file, owned by one process, in WAL mode.
+
+   Owned: flock on the database file, through a descriptor of our own. SQLite's own locks are POSIX ones on
+   other bytes, so that the sqlite3 shell and other readers and writers go on as they please; only a second
+   server is refused. POSIX locks have a trap: closing any descriptor of a file drops all of a process's locks
+   on it. So the descriptor is closed after SQLite's last connection, and a process must not open the same
+   file twice.
+
+   Durable: synchronous=FULL syncs the log at every commit. With SQL_SYNC_SECOND and SQL_SYNC_NEVER it is
+   NORMAL rather than OFF: commits do not sync, but checkpoints do, so that a crash of the machine loses the
+   last commits and never the database. */
+#include "sql/driver.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+#include "base/mem.h"
+#include "sql/wal.h"
+
+struct sqlite {
+    struct sql base;
+    sqlite3 *db;
+    struct wal *wal; /* NULL when read_only */
+    int owner_fd;    /* holds the flock; -1 when read_only */
+    bool full;       /* what PRAGMA synchronous stands at: FULL or NORMAL */
+    enum sql_sync sync;
+    int64_t data_version;
+    int64_t page_size;
+    int64_t auto_vacuum;
+    sqlite3_stmt *begin_read, *begin_write, *commit, *rollback, *get_data_version, *free_pages, *page_count;
+};
+
+struct sqlite_stmt {
+    struct sql_stmt base;
+    struct sqlite *conn;
+    sqlite3_stmt *st;
+    int bind_rc; /* of the first bind that failed */
+};
+
+static struct sqlite *conn_of(struct sql *c)
+{
+    return (struct sqlite *)c;
+}
+
+static struct sqlite_stmt *stmt_of(struct sql_stmt *st)
+{
+    return (struct sqlite_stmt *)st;
+}
+
+/* ---- errors ---- */
+
+static bool out_of_space(int e)
+{
+    return e == ENOSPC || e == EDQUOT || e == EFBIG;
+}
+
+static enum status status_of(int rc, int sys_errno)
+{
+    switch (rc & 0xff) {
+    case SQLITE_FULL:
+        return ST_FULL;
+    case SQLITE_READONLY:
+        return (rc == SQLITE_READONLY_DBMOVED) ? ST_IO : ST_READONLY;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return ST_BUSY;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_FORMAT:
+        return ST_CORRUPT;
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+        return ST_DENIED;
+    case SQLITE_CANTOPEN:
+        if (out_of_space(sys_errno))
+            return ST_FULL;
+        return sys_errno == ENOENT ? ST_MISSING : ST_DENIED;
+    case SQLITE_IOERR:
+    case SQLITE_PROTOCOL:
+    case SQLITE_NOLFS:
+        return out_of_space(sys_errno) ? ST_FULL : ST_IO;
+    case SQLITE_TOOBIG:
+        return ST_INVALID;
+    default:
+        return ST_INTERNAL;
+    }
+}
+
+static const char *explain(enum status st)
+{
+    switch (st) {
+    case ST_FULL:
+        return "no space left for the database";
+    case ST_READONLY:
+        return "the database cannot be written";
+    case ST_BUSY:
+        return "another process holds the database's lock";
+    case ST_CORRUPT:
+        return "the database is damaged, or no SQLite database";
+    case ST_DENIED:
+        return "no permission to use the database's files";
+    case ST_IO:
+        return "reading or writing the database failed";
+    default:
+        return "database error";
+    }
+}
+
+/* Fills err from what the connection says about its last failure. */
+static enum status fail(struct sqlite *c, int rc, struct error *err)
+{
+    int ext = (rc & 0xff) == (sqlite3_errcode(c->db) & 0xff) ? sqlite3_extended_errcode(c->db) : rc;
+    int e = sqlite3_system_errno(c->db);
+    enum status st = status_of(ext, e);
+    bool sys = e != 0 && ((ext & 0xff) == SQLITE_IOERR || (ext & 0xff) == SQLITE_CANTOPEN);
+    return error_set(err, st, "%s: %s%s%s%s", explain(st), sqlite3_errmsg(c->db), sys ? " (" : "",
+                     sys ? strerror(e) : "", sys ? ")" : "");
+}
+
+/* ---- statements ---- */
+
+static enum status do_exec(struct sql *base, const char *text, struct error *err)
+{
+    struct sqlite *c = conn_of(base);
+    int rc = sqlite3_exec(c->db, text, NULL, NULL, NULL);
+    return rc == SQLITE_OK ? ST_OK : fail(c, rc, err);
+}
+
+static enum status prepare_raw(struct sqlite *c, const char *text, sqlite3_stmt **ret, struct error *err)
+{
+    int rc = sqlite3_prepare_v3(c->db, text, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL);
+    return rc == SQLITE_OK ? ST_OK : fail(c, rc, err);
+}
+
+static enum status do_prepare(struct sql *base, const char *text, struct sql_stmt **ret, struct error *err)
+{
+    struct sqlite *c = conn_of(base);
+    sqlite3_stmt *st;
+    enum status rc = prepare_raw(c, text, &st, err);
+    if (rc != ST_OK)
+        return rc;
+    struct sqlite_stmt *s = mem_zalloc(sizeof *s);
+    s->base.driver = &sqlite_driver;
+    s->conn = c;
+    s->st = st;
+    *ret = &s->base;
+    return ST_OK;
+}
+
+static void do_finalize(struct sql_stmt *base)
+{
+    struct sqlite_stmt *s = stmt_of(base);
+    sqlite3_finalize(s->st);
+    mem_free(s);
+}
+
+static void bound(struct sqlite_stmt *s, int rc)
+{
+    if (rc != SQLITE_OK && s->bind_rc == SQLITE_OK)
+        s->bind_rc = rc;
+}
+
+static void do_bind_i64(struct sql_stmt *base, int i, int64_t v)
+{
+    struct sqlite_stmt *s = stmt_of(base);
+    bound(s, sqlite3_bind_int64(s->st, i, v));
+}
+
+static void do_bind_double(struct sql_stmt *base, int i, double v)
+{
+    struct sqlite_stmt *s = stmt_of(base);
+    bound(s, sqlite3_bind_double(s->st, i, v));
+}
+
+static void do_bind_blob(struct sql_stmt *base, int i, struct slice v)
+{
+    struct sqlite_stmt *s = stmt_of(base);
+    /* A NULL pointer would bind NULL, which is something else than no bytes. */
+    bound(s, sqlite3_bind_blob64(s->st, i, v.n ? v.p : "", v.n, SQLITE_STATIC));
+}
+
+static void do_bind_text(struct sql_stmt *base, int i, const char *v)
+{
+    struct sqlite_stmt *s = stmt_of(base);
+    bound(s, sqlite3_bind_text(s->st, i, v, -1, SQLITE_STATIC));
+}
+
+static enum status do_step(struct sql_stmt *base, bool *ret_row, struct error *err)
+{
+    struct sqlite_stmt *s = stmt_of(base);
+    *ret_row = false;
+    if (s->bind_rc != SQLITE_OK)
+        return fail(s->conn, s->bind_rc, err);
+    int rc = sqlite3_step(s->st);
+    if (rc == SQLITE_ROW) {
+        *ret_row = true;
+        return ST_OK;
+    }
+    return rc == SQLITE_DONE ? ST_OK : fail(s->conn, rc, err);
+}
+
+static int64_t do_column_i64(struct sql_stmt *base, int i)
+{
+    return sqlite3_column_int64(stmt_of(base)->st, i);
+}
+
+static double do_column_double(struct sql_stmt *base, int i)
+{
+    return sqlite3_column_double(stmt_of(base)->st, i);
+}
+
+static struct slice do_column_blob(struct sql_stmt *base, int i)
+{
+    sqlite3_stmt *st = stmt_of(base)->st;
+    const void *p = sqlite3_column_blob(st, i);
+    return slice_of(p, p ? (size_t)sqlite3_column_bytes(st, i) : 0);
+}
+
+static void do_reset(struct sql_stmt *base)
+{
+    struct sqlite_stmt *s = stmt_of(base);
+    sqlite3_reset(s->st); /* repeats the step's error, which has been reported */
+    s->bind_rc = SQLITE_OK;
+}
+
+static int64_t do_last_id(struct sql *base)
+{
+    return sqlite3_last_insert_rowid(conn_of(base)->db);
+}
+
+static int64_t do_changed_rows(struct sql *base)
+{
+    return sqlite3_changes64(conn_of(base)->db);
+}
+
+/* ---- transactions ---- */
+
+static enum status run_raw(struct sqlite *c, sqlite3_stmt *st, struct error *err)
+{
+    int rc = sqlite3_step(st);
+    enum status ret = rc == SQLITE_DONE || rc == SQLITE_ROW ? ST_OK : fail(c, rc, err);
+    sqlite3_reset(st);
+    return ret;
+}
+
+static enum status get_i64(struct sqlite *c, sqlite3_stmt *st, int64_t *ret, struct error *err)
+{
+    int rc = sqlite3_step(st);
+    enum status s = rc == SQLITE_ROW ? ST_OK : fail(c, rc, err);
+    if (s == ST_OK)
+        *ret = sqlite3_column_int64(st, 0);
+    sqlite3_reset(st);
+    return s;
+}
+
+static bool do_in_transaction(struct sql *base)
+{
+    return sqlite3_get_autocommit(conn_of(base)->db) == 0;
+}
+
+/* Only between transactions; takes effect when it is compiled, so it cannot be a kept statement. */
+static enum status set_level(struct sqlite *c, bool full, struct error *err)
+{
+    if (c->full == full)
+        return ST_OK;
+    enum status st = do_exec(&c->base, full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", err);
+    if (st == ST_OK)
+        c->full = full;
+    return st;
+}
+
+/* Writes to files that have lost their names would be lost with the process. */
+static enum status check_files(struct sqlite *c, struct error *err)
+{
+    int moved = 0;
+    if (sqlite3_file_control(c->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved)
+        return error_set(err, ST_IO, "the database file was removed or replaced while it was in use");
+    return wal_healthy(c->wal, err);
+}
+
+static void do_rollback(struct sql *base)
+{
+    struct sqlite *c = conn_of(base);
+    if (!do_in_transaction(base))
+        return; /* SQLite rolls back by itself after some errors */
+    sqlite3_step(c->rollback);
+    sqlite3_reset(c->rollback);
+}
+
+static enum status begin_write(struct sqlite *c, bool lazy, struct error *err)
+{
+    if (!c->wal)
+        return error_set(err, ST_READONLY, "the database was opened for reading only");
+    enum status st = check_files(c, err);
+    if (st != ST_OK)
+        return st;
+    wal_keep_short(c->wal, c->db);
+    st = set_level(c, c->sync == SQL_SYNC_ALWAYS && !lazy, err);
+    return st == ST_OK ? run_raw(c, c->begin_write, err) : st;
+}
+
+static enum status do_begin(struct sql *base, enum sql_txn kind, bool *ret_others, struct error *err)
+{
+    struct sqlite *c = conn_of(base);
+    assert(!do_in_transaction(base));
+    enum status st =
+        kind == SQL_READ ? run_raw(c, c->begin_read, err) : begin_write(c, kind == SQL_WRITE_LAZY, err);
+    if (st != ST_OK || !ret_others)
+        return st;
+    int64_t version = 0;
+    st = get_i64(c, c->get_data_version, &version, err); /* also fixes what a read transaction sees */
+    if (st != ST_OK) {
+        do_rollback(base);
+        return st;
+    }
+    *ret_others = version != c->data_version;
+    c->data_version = version;
+    return ST_OK;
+}
+
+static enum status do_commit(struct sql *base, struct error *err)
+{
+    struct sqlite *c = conn_of(base);
+    if (!do_in_transaction(base))
+        return error_set(err, ST_INTERNAL, "commit without a transaction");
+    int rc = sqlite3_step(c->commit);
+    if (rc == SQLITE_DONE) {
+        sqlite3_reset(c->commit);
+        return ST_OK;
+    }
+    int ext = sqlite3_extended_errcode(c->db);
+    enum status st = fail(c, rc, err);
+    sqlite3_reset(c->commit);
+    do_rollback(base);
+    if (ext == SQLITE_IOERR_FSYNC) {
+        /* All of it is in the log, only nobody knows whether on the disk. The next commit overwrites it. */
+        st = ST_UNKNOWN;
+        if (err)
+            err->code = st;
+    }
+    return st;
+}
+
+static int after_commit(void *arg, sqlite3 *db, const char *name, int pages)
+{
+    struct sqlite *c = arg;
+    (void)db;
+    (void)name;
+    if (c->wal)
+        wal_committed(c->wal, pages);
+    return SQLITE_OK;
+}
+
+/* ---- opening and closing ---- */
+
+static enum status open_failed(const char *path, int e, struct error *err)
+{
+    enum status st = out_of_space(e)               ? ST_FULL
+                     : e == ENOENT || e == ENOTDIR ? ST_MISSING
+                     : e == EROFS                  ? ST_READONLY
+                     : e == EACCES || e == EPERM   ? ST_DENIED
+                     : e == EISDIR || e == EINVAL  ? ST_INVALID
+                                                   : ST_IO;
+    return error_set(err, st, "cannot open %s: %s", path, strerror(e));
+}
+
+/* Takes the file for this process. */
+static enum status take(const char *path, int *ret_fd, struct error *err)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    if (fd < 0) {
+        int e = errno;
+        /* A file that may be read but not written deserves better than "permission denied". */
+        if ((e == EACCES || e == EPERM || e == EROFS) && access(path, R_OK) == 0)
+            return error_set(err, ST_READONLY, "%s cannot be written: %s", path, strerror(e));
+        return open_failed(path, e, err);
+    }
+    struct stat sb;
+    if (fstat(fd, &sb) == 0 && !S_ISREG(sb.st_mode)) {
+        close(fd);
+        return error_set(err, ST_INVALID, "%s is no regular file", path);
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        int e = errno;
+        close(fd);
+        if (e == EWOULDBLOCK)
+            return error_set(err, ST_LOCKED, "%s is in use by another process", path);
+        return error_set(err, ST_IO, "cannot lock %s: %s", path, strerror(e));
+    }
+    *ret_fd = fd;
+    return ST_OK;
+}
+
+static enum status expect_wal(struct sqlite *c, struct error *err)
+{
+    sqlite3_stmt *st;
+    enum status rc = prepare_raw(c, "PRAGMA journal_mode=WAL", &st, err);
+    if (rc != ST_OK)
+        return rc;
+    int step = sqlite3_step(st);
+    if (step != SQLITE_ROW)
+        rc = fail(c, step, err);
+    else if (strcmp((const char *)sqlite3_column_text(st, 0), "wal") != 0)
+        rc = error_set(err, ST_IO, "the file system does not allow a write-ahead log (a network share?)");
+    sqlite3_finalize(st);
+    return rc;
+}
+
+/* page_size and auto_vacuum matter for a file that is still empty only, and only before the log. */
+static enum status configure(struct sqlite *c, const struct sql_options *o, struct error *err)
+{
+    char text[320];
+    uint64_t kib = o->cache_bytes / 1024;
+    snprintf(text, sizeof text,
+             "PRAGMA cache_size=-%d; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=OFF;"
+             "PRAGMA secure_delete=OFF; PRAGMA trusted_schema=OFF",
+             (int)(kib < 64          ? 64
+                   : kib > INT32_MAX ? INT32_MAX
+                                     : kib));
+    enum status st = do_exec(&c->base, text, err);
+    if (st != ST_OK || o->read_only)
+        return st;
+    st = do_exec(&c->base, "PRAGMA page_size=4096; PRAGMA auto_vacuum=INCREMENTAL", err);
+    if (st == ST_OK)
+        st = expect_wal(c, err);
+    if (st == ST_OK)
+        st = do_exec(&c->base,
+                     "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;"
+                     "PRAGMA journal_size_limit=67108864",
+                     err);
+    c->full = true;
+    return st;
+}
+
+static enum status prepare_own(struct sqlite *c, struct error *err)
+{
+    const struct {
+        sqlite3_stmt **st;
+        const char *text;
+    } own[] = {
+        {&c->begin_read, "BEGIN"},
+        {&c->begin_write, "BEGIN IMMEDIATE"},
+        {&c->commit, "COMMIT"},
+        {&c->rollback, "ROLLBACK"},
+        {&c->get_data_version, "PRAGMA data_version"},
+        {&c->free_pages, "PRAGMA freelist_count"},
+        {&c->page_count, "PRAGMA page_count"},
+    };
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        enum status st = prepare_raw(c, own[i].text, own[i].st, err);
+        if (st != ST_OK)
+            return st;
+    }
+    return get_i64(c, c->get_data_version, &c->data_version, err);
+}
+
+static enum status read_pragma(struct sqlite *c, const char *text, int64_t *ret, struct error *err)
+{
+    sqlite3_stmt *st;
+    enum status rc = prepare_raw(c, text, &st, err);
+    if (rc != ST_OK)
+        return rc;
+    rc = get_i64(c, st, ret, err);
+    sqlite3_finalize(st);
+    return rc;
+}
+
+/* An empty transaction that writes: the log exists afterwards, and we know that we can write. */
+static enum status start_log(struct sqlite *c, struct error *err)
+{
+    const char *path = sqlite3_db_filename(c->db, "main");
+    enum status st = do_exec(&c->base, "BEGIN IMMEDIATE; COMMIT", err);
+    if (st != ST_OK)
+        return st;
+    st = wal_start(path, sqlite3_filename_wal(path), &c->wal, err);
+    if (st == ST_OK)
+        wal_set_syncing(c->wal, c->sync == SQL_SYNC_SECOND);
+    return st;
+}
+
+static void do_close(struct sql *base)
+{
+    struct sqlite *c = conn_of(base);
+    do_rollback(base);
+    if (c->wal) {
+        wal_stop(c->wal);
+        (void)sqlite3_wal_checkpoint_v2(c->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    }
+    sqlite3_stmt *own[] = {c->begin_read,       c->begin_write, c->commit,    c->rollback,
+                           c->get_data_version, c->free_pages,  c->page_count};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        sqlite3_finalize(own[i]);
+    int rc = sqlite3_close(c->db);
+    assert(rc == SQLITE_OK); /* else a statement was not finalized */
+    (void)rc;
+    if (c->owner_fd >= 0)
+        close(c->owner_fd);
+    mem_free(c);
+}
+
+static enum status open_database(struct sqlite *c, const struct sql_options *o, struct error *err)
+{
+    int flags = o->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    /* A path is a path: "file:" would be read as a URI. */
+    const char *prefix = strncmp(o->target, "file:", 5) == 0 ? "./" : "";
+    size_t n = strlen(prefix) + strlen(o->target) + 1;
+    char *path = mem_alloc(n);
+    snprintf(path, n, "%s%s", prefix, o->target);
+    int rc = sqlite3_open_v2(path, &c->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    mem_free(path);
+    if (rc != SQLITE_OK) {
+        if (c->db && sqlite3_system_errno(c->db) != 0)
+            return open_failed(o->target, sqlite3_system_errno(c->db), err);
+        return error_set(err, status_of(rc, 0), "cannot open %s: %s", o->target, sqlite3_errstr(rc));
+    }
+    sqlite3_extended_result_codes(c->db, 1);
+    sqlite3_busy_timeout(c->db, (int)(o->busy_ms > INT32_MAX ? INT32_MAX : o->busy_ms));
+    return ST_OK;
+}
+
+static enum status do_open(const struct sql_options *o, struct sql **ret, struct error *err)
+{
+    struct sqlite *c = mem_zalloc(sizeof *c);
+    c->base.driver = &sqlite_driver;
+    c->owner_fd = -1;
+    c->sync = o->sync;
+    enum status st = o->read_only ? ST_OK : take(o->target, &c->owner_fd, err);
+    if (st == ST_OK)
+        st = open_database(c, o, err);
+    if (st == ST_OK)
+        st = configure(c, o, err);
+    if (st == ST_OK)
+        st = prepare_own(c, err);
+    if (st == ST_OK)
+        st = read_pragma(c, "PRAGMA page_size", &c->page_size, err);
+    if (st == ST_OK)
+        st = read_pragma(c, "PRAGMA auto_vacuum", &c->auto_vacuum, err);
+    if (st == ST_OK && !o->read_only)
+        st = start_log(c, err);
+    if (st != ST_OK) {
+        do_close(&c->base);
+        return st;
+    }
+    sqlite3_wal_hook(c->db, after_commit, c);
+    *ret = &c->base;
+    return ST_OK;
+}
+
+/* ---- durability, size, space ---- */
+
+static enum status do_sync(struct sql *base, struct error *err)
+{
+    struct sqlite *c = conn_of(base);
+    return c->wal ? wal_sync(c->wal, err) : ST_OK;
+}
+
+static enum status do_set_sync(struct sql *base, enum sql_sync sync, struct error *err)
+{
+    struct sqlite *c = conn_of(base);
+    enum status st = do_sync(base, err); /* a stricter promise holds for what is there already */
+    if (st != ST_OK)
+        return st;
+    c->sync = sync;
+    if (c->wal)
+        wal_set_syncing(c->wal, sync == SQL_SYNC_SECOND);
+    return ST_OK;
+}
+
+static enum status do_info(struct sql *base, struct sql_info *ret, struct error *err)
+{
+    struct sqlite *c = conn_of(base);
+    int64_t pages = 0, unused = 0;
+    enum status st = get_i64(c, c->page_count, &pages, err);
+    if (st == ST_OK)
+        st = get_i64(c, c->free_pages, &unused, err);
+    if (st != ST_OK)
+        return st;
+    struct stat sb;
+    const char *wal_path = sqlite3_filename_wal(sqlite3_db_filename(c->db, "main"));
+    ret->bytes = (uint64_t)pages * (uint64_t)c->page_size;
+    ret->free_bytes = (uint64_t)unused * (uint64_t)c->page_size;
+    ret->wal_bytes = stat(wal_path, &sb) == 0 ? (uint64_t)sb.st_size : 0;
+    snprintf(ret->engine, sizeof ret->engine, "sqlite %s", sqlite3_libversion());
+    return ST_OK;
+}
+
+/* Free pages are reused by whatever is written next, so a reasonable number of them is left alone: below
+   RECLAIM_MIN, or a quarter of the file. */
+#define RECLAIM_MIN 1024
+
+static enum status do_reclaim(struct sql *base, uint32_t max_pages, bool *ret_more, struct error *err)
+{
+    struct sqlite *c = conn_of(base);
+    int64_t pages = 0, unused = 0;
+    *ret_more = false;
+    if (c->auto_vacuum == 0) /* a file that was made without it gives nothing back */
+        return ST_OK;
+    enum status st = get_i64(c, c->free_pages, &unused, err);
+    if (st != ST_OK || unused < RECLAIM_MIN)
+        return st;
+    st = get_i64(c, c->page_count, &pages, err);
+    if (st != ST_OK || unused < pages / 4)
+        return st;
+    st = begin_write(c, true, err);
+    if (st != ST_OK)
+        return st;
+    char text[64];
+    snprintf(text, sizeof text, "PRAGMA incremental_vacuum(%u)", max_pages);
+    st = do_exec(base, text, err);
+    if (st != ST_OK) {
+        do_rollback(base);
+        return st;
+    }
+    int64_t left = unused;
+    st = get_i64(c, c->free_pages, &left, err);
+    if (st != ST_OK) {
+        do_rollback(base);
+        return st;
+    }
+    *ret_more = left < unused;
+    return do_commit(base, err);
+}
+
+const struct sql_driver sqlite_driver = {
+    .scheme = "sqlite",
+    .dialect = SQL_SQLITE,
+    .open = do_open,
+    .close = do_close,
+    .exec = do_exec,
+    .prepare = do_prepare,
+    .finalize = do_finalize,
+    .bind_i64 = do_bind_i64,
+    .bind_double = do_bind_double,
+    .bind_blob = do_bind_blob,
+    .bind_text = do_bind_text,
+    .step = do_step,
+    .column_i64 = do_column_i64,
+    .column_double = do_column_double,
+    .column_blob = do_column_blob,
+    .reset = do_reset,
+    .last_id = do_last_id,
+    .changed_rows = do_changed_rows,
+    .begin = do_begin,
+    .commit = do_commit,
+    .rollback = do_rollback,
+    .in_transaction = do_in_transaction,
+    .set_sync = do_set_sync,
+    .sync = do_sync,
+    .info = do_info,
+    .reclaim = do_reclaim,
+};

@@ -1,0 +1,262 @@
+#include "sql/wal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+/* In pages of 4 KiB. From CHECKPOINT_PAGES on the background copies; from LIMIT_PAGES on the owner does. */
+#define CHECKPOINT_PAGES 1024
+#define LIMIT_PAGES      16384
+/* When a reader keeps the log from being copied, the owner does not try at every commit. */
+#define RETRY_US 500000
+
+struct wal {
+    /* Owner's thread only. */
+    int pages;     /* in the log after the last commit */
+    int asked_at;  /* its length when a checkpoint was last asked for */
+    int64_t retry; /* no owner's checkpoint before this moment */
+    char *path;    /* of the log */
+    dev_t dev;
+    ino_t ino;
+    int fd;
+
+    pthread_mutex_t lock; /* over what the threads are told */
+    pthread_cond_t wake;
+    bool stop;
+    bool wanted;
+    bool syncing;
+
+    pthread_mutex_t checkpoint; /* held by whoever runs one */
+    sqlite3 *db;                /* the checkpointer's own connection */
+    atomic_bool unsynced;       /* committed since the last sync */
+    atomic_int sync_errno;      /* of the syncer's last sync, 0 when it went well */
+    pthread_t checkpointer, syncer;
+};
+
+static void *run_checkpointer(void *arg)
+{
+    struct wal *w = arg;
+    pthread_mutex_lock(&w->lock);
+    for (;;) {
+        while (!w->wanted && !w->stop)
+            pthread_cond_wait(&w->wake, &w->lock);
+        if (w->stop)
+            break;
+        w->wanted = false;
+        pthread_mutex_unlock(&w->lock);
+
+        /* A failure (the disk is full, say) only means that the log stays as it is and we are asked again;
+           when it can grow no more either, the owner's commit fails and says so. */
+        pthread_mutex_lock(&w->checkpoint);
+        (void)sqlite3_wal_checkpoint_v2(w->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+        pthread_mutex_unlock(&w->checkpoint);
+
+        pthread_mutex_lock(&w->lock);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+/* Cleared before, not after: what is committed meanwhile may or may not be in this sync. */
+static int sync_log(struct wal *w)
+{
+    atomic_store(&w->unsynced, false);
+    int e = 0;
+    do
+        e = fdatasync(w->fd) == 0 ? 0 : errno;
+    while (e == EINTR);
+    if (e)
+        atomic_store(&w->unsynced, true);
+    return e;
+}
+
+static void *run_syncer(void *arg)
+{
+    struct wal *w = arg;
+    struct timespec next;
+    clock_gettime(CLOCK_MONOTONIC, &next);
+    pthread_mutex_lock(&w->lock);
+    while (!w->stop) {
+        if (!w->syncing) {
+            pthread_cond_wait(&w->wake, &w->lock);
+            clock_gettime(CLOCK_MONOTONIC, &next);
+            next.tv_sec++;
+            continue;
+        }
+        if (pthread_cond_timedwait(&w->wake, &w->lock, &next) != ETIMEDOUT)
+            continue;
+        pthread_mutex_unlock(&w->lock);
+        if (atomic_load(&w->unsynced))
+            atomic_store(&w->sync_errno, sync_log(w));
+        clock_gettime(CLOCK_MONOTONIC, &next);
+        next.tv_sec++;
+        pthread_mutex_lock(&w->lock);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+/* A connection that only checkpoints. It must have read once to know that there is a log at all. */
+static enum status open_checkpointer(struct wal *w, const char *path, struct error *err)
+{
+    int rc = sqlite3_open_v2(path, &w->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(w->db,
+                          "PRAGMA wal_autocheckpoint=0; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-64;"
+                          "PRAGMA journal_size_limit=67108864; PRAGMA schema_version",
+                          NULL, NULL, NULL);
+    if (rc != SQLITE_OK)
+        return error_set(err, ST_IO, "cannot open a second connection to the database: %s",
+                         w->db ? sqlite3_errmsg(w->db) : sqlite3_errstr(rc));
+    return ST_OK;
+}
+
+static void free_wal(struct wal *w)
+{
+    sqlite3_close(w->db);
+    if (w->fd >= 0)
+        close(w->fd);
+    pthread_cond_destroy(&w->wake);
+    pthread_mutex_destroy(&w->lock);
+    pthread_mutex_destroy(&w->checkpoint);
+    mem_free(w->path);
+    mem_free(w);
+}
+
+/* Starts both threads, or none. Signals stay with the threads that were there before. */
+static int start_threads(struct wal *w)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int e = pthread_create(&w->checkpointer, NULL, run_checkpointer, w);
+    if (e == 0) {
+        e = pthread_create(&w->syncer, NULL, run_syncer, w);
+        if (e != 0) {
+            pthread_mutex_lock(&w->lock);
+            w->stop = true;
+            pthread_cond_broadcast(&w->wake);
+            pthread_mutex_unlock(&w->lock);
+            pthread_join(w->checkpointer, NULL);
+        }
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return e;
+}
+
+enum status wal_start(const char *path, const char *wal_path, struct wal **ret, struct error *err)
+{
+    struct wal *w = mem_zalloc(sizeof *w);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_mutex_init(&w->checkpoint, NULL);
+    w->path = mem_strdup(wal_path);
+    /* SQLite holds no locks on the log itself, so that a descriptor of our own does no harm. */
+    w->fd = open(wal_path, O_RDONLY | O_CLOEXEC);
+
+    struct stat sb;
+    enum status st;
+    if (w->fd < 0 || fstat(w->fd, &sb) != 0) {
+        st = error_set(err, ST_IO, "cannot open the write-ahead log: %s", strerror(errno));
+        goto fail;
+    }
+    w->dev = sb.st_dev;
+    w->ino = sb.st_ino;
+    st = open_checkpointer(w, path, err);
+    if (st != ST_OK)
+        goto fail;
+    int e = start_threads(w);
+    if (e != 0) {
+        st = error_set(err, ST_INTERNAL, "cannot start a thread: %s", strerror(e));
+        goto fail;
+    }
+    *ret = w;
+    return ST_OK;
+fail:
+    free_wal(w);
+    return st;
+}
+
+void wal_stop(struct wal *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->stop = true;
+    pthread_cond_broadcast(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(w->checkpointer, NULL);
+    pthread_join(w->syncer, NULL);
+    free_wal(w);
+}
+
+void wal_committed(struct wal *w, int pages)
+{
+    if (pages < w->pages)
+        w->asked_at = 0; /* the log has started over */
+    w->pages = pages;
+    if (!atomic_load_explicit(&w->unsynced, memory_order_relaxed))
+        atomic_store(&w->unsynced, true);
+    if (pages - w->asked_at >= CHECKPOINT_PAGES) {
+        w->asked_at = pages;
+        pthread_mutex_lock(&w->lock);
+        w->wanted = true;
+        pthread_cond_broadcast(&w->wake);
+        pthread_mutex_unlock(&w->lock);
+    }
+}
+
+void wal_keep_short(struct wal *w, sqlite3 *owner)
+{
+    if (w->pages < LIMIT_PAGES || clock_mono_us() < w->retry)
+        return;
+    pthread_mutex_lock(&w->checkpoint);
+    int in_log = 0, copied = 0;
+    int rc = sqlite3_wal_checkpoint_v2(owner, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log, &copied);
+    pthread_mutex_unlock(&w->checkpoint);
+    if (rc == SQLITE_OK && copied == in_log) {
+        w->pages = 0; /* the next commit starts the log over */
+        w->asked_at = 0;
+    } else {
+        w->retry = clock_mono_us() + RETRY_US;
+    }
+}
+
+void wal_set_syncing(struct wal *w, bool on)
+{
+    pthread_mutex_lock(&w->lock);
+    w->syncing = on;
+    atomic_store(&w->sync_errno, 0);
+    pthread_cond_broadcast(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+}
+
+enum status wal_sync(struct wal *w, struct error *err)
+{
+    int e = sync_log(w);
+    if (e)
+        return error_set(err, ST_IO, "syncing the write-ahead log failed: %s", strerror(e));
+    return ST_OK;
+}
+
+enum status wal_healthy(struct wal *w, struct error *err)
+{
+    struct stat sb;
+    if (stat(w->path, &sb) != 0 || sb.st_ino != w->ino || sb.st_dev != w->dev)
+        return error_set(err, ST_IO, "the database's -wal file was removed or replaced while it was in use");
+    int e = atomic_load_explicit(&w->sync_errno, memory_order_relaxed);
+    if (e)
+        return error_set(err, ST_IO, "syncing the write-ahead log failed: %s", strerror(e));
+    return ST_OK;
+}

@@ -1,0 +1,37 @@
+/* Looks after the write-ahead log of one SQLite file from the background: copies it into the database before
+   it grows long (checkpoints), and syncs it once a second when the owner's commits do not.
+
+   The owner is the thread that writes. It tells of every commit, and now and then is told to checkpoint for
+   itself: a log that is written without pause is never copied to its last page from the side, so it would
+   never start over and would grow for ever. */
+#ifndef LARDER_SQL_WAL_H
+#define LARDER_SQL_WAL_H
+
+#include <stdbool.h>
+#include <sqlite3.h>
+
+#include "base/status.h"
+
+struct wal;
+
+/* path: the database's. The log exists already. */
+enum status wal_start(const char *path, const char *wal_path, struct wal **ret, struct error *err) MUST_CHECK;
+void wal_stop(struct wal *w);
+
+/* The owner has committed; the log now has so many pages. */
+void wal_committed(struct wal *w, int pages);
+
+/* Between the owner's transactions: copies the whole log when it has become too long. */
+void wal_keep_short(struct wal *w, sqlite3 *owner);
+
+/* Whether the background syncs the log once a second. */
+void wal_set_syncing(struct wal *w, bool on);
+
+/* Syncs the log now. */
+enum status wal_sync(struct wal *w, struct error *err) MUST_CHECK;
+
+/* ST_OK, or why what was committed may not become durable: the last sync failed, or the log is no longer the
+   file under its name. */
+enum status wal_healthy(struct wal *w, struct error *err) MUST_CHECK;
+
+#endif

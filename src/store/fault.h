@@ -1,0 +1,30 @@
+/* A store that fails on purpose: it passes every call on to another one and lets the Nth fail. For tests. */
+#ifndef LARDER_STORE_FAULT_H
+#define LARDER_STORE_FAULT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/store.h"
+
+struct fault {
+    uint64_t nth;       /* the call that fails, counted from 1; 0: none */
+    enum status status; /* how */
+    bool sticky;        /* every later call fails as well, until fault_set says otherwise */
+    bool late;          /* the call is carried out first, and then said to have failed: a commit whose answer
+                           got lost (ST_UNKNOWN), changes that were applied only in part */
+};
+
+/* Owns inner from here on. */
+struct store *fault_new(struct store *inner);
+
+/* Starts counting calls anew. Closing and rolling back cannot fail and are not counted. */
+void fault_set(struct store *s, struct fault f);
+
+/* Calls since fault_set. */
+uint64_t fault_calls(const struct store *s);
+
+/* Whether the call came that had to fail. */
+bool fault_happened(const struct store *s);
+
+#endif

@@ -1,0 +1,251 @@
+/* Reading rows: points and ranges. Every statement is found once, used and reset; the row handed to a
+   callback borrows SQLite's memory, so a callback must not call the store. */
+#include <assert.h>
+#include <math.h>
+
+#include "base/mem.h"
+#include "store/sqlstore.h"
+
+static struct key_row read_key(struct sql_stmt *q)
+{
+    return (struct key_row){
+        .seq = sql_column_i64(q, 0),
+        .db = (uint32_t)sql_column_i64(q, 1),
+        .key = sql_column_blob(q, 2),
+        .type = (enum row_type)sql_column_i64(q, 3),
+        .id = sql_column_i64(q, 4),
+        .size = sql_column_i64(q, 5),
+        .first = sql_column_i64(q, 6),
+        .version = sql_column_i64(q, 7),
+        .expire_at = sql_column_i64(q, 8),
+        .value = sql_column_blob(q, 9),
+    };
+}
+
+static struct item_row read_item(struct sql_stmt *q, enum item_table table, int64_t id)
+{
+    struct item_row r = {.ref = {.table = table, .id = id}};
+    if (item_named(table))
+        r.ref.name = sql_column_blob(q, 0);
+    else
+        r.ref.pos = sql_column_i64(q, 0);
+    if (table == ITEM_CHUNK || table == ITEM_HASH || table == ITEM_LIST)
+        r.value = sql_column_blob(q, 1);
+    if (table == ITEM_ZSET)
+        r.score = sql_column_double(q, 2);
+    if (table == ITEM_HASH)
+        r.expire_at = sql_column_i64(q, 3);
+    if (item_named(table))
+        r.ord = sql_column_i64(q, 4);
+    return r;
+}
+
+/* Hands every row of a bound statement out and resets it. */
+static enum status each_key(struct sql_stmt *q, store_key_fn *fn, void *arg, struct error *err)
+{
+    enum status st;
+    bool more;
+    while ((st = sql_step(q, &more, err)) == ST_OK && more) {
+        struct key_row row = read_key(q);
+        st = fn(arg, &row);
+        if (st != ST_OK)
+            break;
+    }
+    sql_reset(q);
+    return st;
+}
+
+static enum status each_item(struct sql_stmt *q, enum item_table table, int64_t id, store_item_fn *fn,
+                             void *arg, struct error *err)
+{
+    enum status st;
+    bool more;
+    while ((st = sql_step(q, &more, err)) == ST_OK && more) {
+        struct item_row row = read_item(q, table, id);
+        st = fn(arg, &row);
+        if (st != ST_OK)
+            break;
+    }
+    sql_reset(q);
+    return st;
+}
+
+enum status sqlread_get_keys(struct store *base, const struct key_ref *refs, size_t n, store_key_fn *fn,
+                             void *arg, struct error *err)
+{
+    struct sqlstore *s = sqlstore_of(base);
+    struct sql_stmt *q;
+    enum status st = stmt_fixed(s, Q_GET_KEY, &q, err);
+    for (size_t i = 0; st == ST_OK && i < n; i++) {
+        sql_bind_i64(q, 1, refs[i].db);
+        sql_bind_blob(q, 2, refs[i].key);
+        st = each_key(q, fn, arg, err);
+    }
+    return st;
+}
+
+enum status sqlread_get_items(struct store *base, const struct item_ref *refs, size_t n, store_item_fn *fn,
+                              void *arg, struct error *err)
+{
+    struct sqlstore *s = sqlstore_of(base);
+    enum status st = ST_OK;
+    for (size_t i = 0; st == ST_OK && i < n; i++) {
+        const struct item_ref *r = &refs[i];
+        struct sql_stmt *q = s->get_item[r->table];
+        if (!q)
+            st = stmt_get_item(s, r->table, &q, err);
+        if (st != ST_OK)
+            break;
+        sql_bind_i64(q, 1, r->id);
+        if (item_named(r->table))
+            sql_bind_blob(q, 2, r->name);
+        else
+            sql_bind_i64(q, 2, r->pos);
+        st = each_item(q, r->table, r->id, fn, arg, err);
+    }
+    return st;
+}
+
+/* The first byte string behind all that start with prefix: false when there is none. out has prefix.n bytes
+   of room. */
+static bool prefix_end(struct slice prefix, char *out, size_t *ret_n)
+{
+    size_t n = prefix.n;
+    while (n > 0 && (unsigned char)prefix.p[n - 1] == 0xff)
+        n--;
+    if (n == 0)
+        return false;
+    memcpy(out, prefix.p, n);
+    out[n - 1] = (char)((unsigned char)out[n - 1] + 1);
+    *ret_n = n;
+    return true;
+}
+
+enum status sqlread_scan_keys(struct store *base, const struct key_scan *q, store_key_fn *fn, void *arg,
+                              struct error *err)
+{
+    struct sqlstore *s = sqlstore_of(base);
+    struct key_scan k = *q;
+    struct slice from = k.prefix;
+    char *end = NULL;
+    size_t nend = 0;
+    bool has_end = false;
+    if (k.order == KEYS_BY_KEY) {
+        if (k.has_after && slice_cmp(k.after, k.prefix) >= 0)
+            from = k.after;
+        else
+            k.has_after = false; /* the prefix begins later */
+        end = mem_alloc(k.prefix.n + 1);
+        has_end = prefix_end(k.prefix, end, &nend);
+    } else {
+        k.has_after = false;
+    }
+    struct sql_stmt *st;
+    enum status rc = stmt_scan_keys(s, &k, has_end, &st, err);
+    if (rc == ST_OK) {
+        if (k.order == KEYS_BY_SEQ_DESC) {
+            sql_bind_i64(st, 2, k.seq_below);
+        } else {
+            sql_bind_i64(st, 1, k.db);
+            sql_bind_blob(st, 2, from);
+        }
+        if (has_end)
+            sql_bind_blob(st, 3, slice_of(end, nend));
+        sql_bind_i64(st, 4, k.limit);
+        rc = each_key(st, fn, arg, err);
+    }
+    mem_free(end);
+    return rc;
+}
+
+static void bind_bounds(struct sql_stmt *st, const struct item_scan *q, enum scan_end end)
+{
+    switch (q->order) {
+    case ITEMS_BY_POS:
+    case ITEMS_BY_ORD:
+        sql_bind_i64(st, 2, q->has_min ? q->min : INT64_MIN);
+        if (end)
+            sql_bind_i64(st, 3, q->max);
+        break;
+    case ITEMS_BY_NAME:
+        sql_bind_blob(st, 2, q->has_min ? q->min_name : SLICE(""));
+        if (end)
+            sql_bind_blob(st, 3, q->max_name);
+        break;
+    case ITEMS_BY_SCORE:
+        sql_bind_double(st, 2, q->has_min ? q->min_score : -INFINITY);
+        sql_bind_blob(st, 5, q->has_min ? q->min_name : SLICE(""));
+        if (end)
+            sql_bind_double(st, 3, q->max_score);
+        if (end == END_AT)
+            sql_bind_blob(st, 6, q->max_name);
+        break;
+    }
+}
+
+enum status sqlread_scan_items(struct store *base, const struct item_scan *q, store_item_fn *fn, void *arg,
+                               struct error *err)
+{
+    struct sqlstore *s = sqlstore_of(base);
+    enum scan_end end = !q->has_max                                           ? END_OPEN
+                        : q->order == ITEMS_BY_SCORE && q->max_name.p == NULL ? END_AT_SCORE
+                                                                              : END_AT;
+    struct sql_stmt *st;
+    enum status rc = stmt_scan_items(s, q, end, &st, err);
+    if (rc != ST_OK)
+        return rc;
+    sql_bind_i64(st, 1, q->id);
+    bind_bounds(st, q, end);
+    sql_bind_i64(st, 4, q->limit);
+    return each_item(st, q->table, q->id, fn, arg, err);
+}
+
+/* Runs a bound statement that gives one row of up to two numbers. */
+static enum status read_two(struct sql_stmt *q, int64_t *ret_a, int64_t *ret_b, struct error *err)
+{
+    bool row;
+    enum status st = sql_step(q, &row, err);
+    if (st == ST_OK) {
+        assert(row);
+        *ret_a = sql_column_i64(q, 0);
+        if (ret_b)
+            *ret_b = sql_column_i64(q, 1);
+    }
+    sql_reset(q);
+    return st;
+}
+
+enum status sqlread_count_expired(struct store *base, uint32_t db, int64_t now, int64_t *ret,
+                                  struct error *err)
+{
+    struct sql_stmt *q;
+    enum status st = stmt_fixed(sqlstore_of(base), Q_COUNT_EXPIRED, &q, err);
+    if (st != ST_OK)
+        return st;
+    sql_bind_i64(q, 1, db);
+    sql_bind_i64(q, 2, now);
+    return read_two(q, ret, NULL, err);
+}
+
+enum status sqlread_count_keys(struct store *base, uint32_t db, int64_t *ret_keys, int64_t *ret_expires,
+                               struct error *err)
+{
+    struct sql_stmt *q;
+    int64_t all = 0, expires = 0, deleted = 0;
+    enum status st = stmt_fixed(sqlstore_of(base), Q_COUNT_KEYS, &q, err);
+    if (st != ST_OK)
+        return st;
+    sql_bind_i64(q, 1, db);
+    st = read_two(q, &all, NULL, err);
+    if (st == ST_OK)
+        st = stmt_fixed(sqlstore_of(base), Q_COUNT_EXPIRES, &q, err);
+    if (st != ST_OK)
+        return st;
+    sql_bind_i64(q, 1, db);
+    st = read_two(q, &expires, &deleted, err);
+    if (st != ST_OK)
+        return st;
+    *ret_keys = all - deleted;
+    *ret_expires = expires;
+    return ST_OK;
+}

@@ -1,0 +1,113 @@
+/* Private to the files of the SQL store: sqlstore.c (opening, transactions), sqlread.c, sqlapply.c and
+   sweep.c. Everyone else sees store/store.h. */
+#ifndef LARDER_STORE_SQLSTORE_H
+#define LARDER_STORE_SQLSTORE_H
+
+#include "sql/driver.h"
+#include "store/store.h"
+
+/* Statements with a fixed text, see statements.c. */
+enum statement {
+    Q_GET_KEY,
+    Q_COUNT_EXPIRED,
+    Q_COUNT_KEYS,
+    Q_COUNT_EXPIRES,
+    Q_LIST_DBS,
+    Q_GET_META,
+    Q_SET_META,
+    Q_INSERT_KEY,
+    Q_UPDATE_KEY,
+    Q_PUT_DB,
+    Q_PUT_TRASH,
+    Q_DEAD_KEYS,
+    Q_DB_KEYS,
+    Q_DELETE_KEY,
+    Q_FIRST_TRASH,
+    Q_DELETE_TRASH,
+    Q_TAKE_OFF_DB,
+    Q_FIXED
+};
+
+/* How a scan of items ends. */
+enum scan_end { END_OPEN, END_AT, END_AT_SCORE };
+#define SCAN_ENDS 3
+
+struct sqlstore {
+    struct store base;
+    struct sql *sql;
+    bool read_only;
+    int64_t next_number; /* larder_meta's next_db_number; -1: has to be read */
+    /* Prepared when first used, kept until the end. */
+    struct sql_stmt *fixed[Q_FIXED];
+    struct sql_stmt *get_item[ITEM_TABLES], *put_item[ITEM_TABLES], *del_item[ITEM_TABLES],
+        *sweep_items[ITEM_TABLES];
+    struct sql_stmt *scan_items[ITEM_TABLES][4][2][SCAN_ENDS]; /* by order, reverse, end */
+    struct sql_stmt *scan_keys[2][2][2][2];                    /* by order, with_value, has_after, has_end */
+    /* Room for sorting and for rows to be swept. */
+    void *scratch;
+    size_t scratch_bytes;
+};
+
+static inline struct sqlstore *sqlstore_of(struct store *s)
+{
+    return (struct sqlstore *)s;
+}
+
+/* At least n bytes, until the next call. */
+void *sqlstore_scratch(struct sqlstore *s, size_t n);
+
+/* ---- statements.c: each finds or prepares the statement for its purpose ---- */
+
+enum status stmt_fixed(struct sqlstore *s, enum statement q, struct sql_stmt **ret,
+                       struct error *err) MUST_CHECK;
+enum status stmt_get_item(struct sqlstore *s, enum item_table t, struct sql_stmt **ret,
+                          struct error *err) MUST_CHECK;
+enum status stmt_put_item(struct sqlstore *s, enum item_table t, struct sql_stmt **ret,
+                          struct error *err) MUST_CHECK;
+enum status stmt_del_item(struct sqlstore *s, enum item_table t, struct sql_stmt **ret,
+                          struct error *err) MUST_CHECK;
+enum status stmt_sweep_items(struct sqlstore *s, enum item_table t, struct sql_stmt **ret,
+                             struct error *err) MUST_CHECK;
+enum status stmt_scan_items(struct sqlstore *s, const struct item_scan *q, enum scan_end end,
+                            struct sql_stmt **ret, struct error *err) MUST_CHECK;
+enum status stmt_scan_keys(struct sqlstore *s, const struct key_scan *q, bool has_end, struct sql_stmt **ret,
+                           struct error *err) MUST_CHECK;
+void stmt_finalize_all(struct sqlstore *s);
+
+/* Whether a table's items are found by name rather than by position. */
+static inline bool item_named(enum item_table t)
+{
+    return t == ITEM_HASH || t == ITEM_SET || t == ITEM_ZSET;
+}
+
+/* ---- sqlread.c ---- */
+
+enum status sqlread_get_keys(struct store *s, const struct key_ref *refs, size_t n, store_key_fn *fn,
+                             void *arg, struct error *err) MUST_CHECK;
+enum status sqlread_get_items(struct store *s, const struct item_ref *refs, size_t n, store_item_fn *fn,
+                              void *arg, struct error *err) MUST_CHECK;
+enum status sqlread_scan_keys(struct store *s, const struct key_scan *q, store_key_fn *fn, void *arg,
+                              struct error *err) MUST_CHECK;
+enum status sqlread_scan_items(struct store *s, const struct item_scan *q, store_item_fn *fn, void *arg,
+                               struct error *err) MUST_CHECK;
+enum status sqlread_count_expired(struct store *s, uint32_t db, int64_t now, int64_t *ret,
+                                  struct error *err) MUST_CHECK;
+enum status sqlread_count_keys(struct store *s, uint32_t db, int64_t *ret_keys, int64_t *ret_expires,
+                               struct error *err) MUST_CHECK;
+
+/* ---- sqlapply.c ---- */
+
+enum status sqlapply(struct store *s, struct changes *c, struct error *err) MUST_CHECK;
+
+/* ---- sqlstore.c ---- */
+
+enum status sqlstore_get_meta(struct sqlstore *s, const char *name, int64_t *ret,
+                              struct error *err) MUST_CHECK;
+enum status sqlstore_set_meta(struct sqlstore *s, const char *name, int64_t v, struct error *err) MUST_CHECK;
+
+/* ---- sweep.c ---- */
+
+enum status sweep_step(struct store *s, const struct sweep_budget *b, struct sweep_result *ret,
+                       struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,200 @@
+/* The SQL of the store, in one place: what a database with another dialect has to say differently, it says
+   here. Parameters are numbered, so that a text shows what is bound where. */
+#include <assert.h>
+#include <stdio.h>
+
+#include "store/sqlstore.h"
+
+/* The columns of a key row, in the order in which sqlread.c reads them. */
+#define KEY_COLUMNS "seq, db, key, type, id, size, first, version, expire_at"
+
+static const char *const fixed_text[SQL_DIALECTS][Q_FIXED] = {
+    [SQL_SQLITE] =
+        {
+            [Q_GET_KEY] = "SELECT " KEY_COLUMNS ", value FROM larder_key WHERE db = ?1 AND key = ?2",
+            /* expire_at <> 0 is what the partial index asks for. */
+            [Q_COUNT_EXPIRED] = "SELECT count(*) FROM larder_key"
+                                " WHERE expire_at <> 0 AND expire_at BETWEEN 1 AND ?2 AND db = ?1",
+            [Q_COUNT_KEYS] = "SELECT count(*) FROM larder_key WHERE db = ?1",
+            [Q_COUNT_EXPIRES] = "SELECT coalesce(sum(expire_at > 0), 0), coalesce(sum(expire_at < 0), 0)"
+                                " FROM larder_key WHERE expire_at <> 0 AND +db = ?1",
+            [Q_LIST_DBS] = "SELECT db, number, keys, expires FROM larder_db ORDER BY db",
+            [Q_GET_META] = "SELECT value FROM larder_meta WHERE name = ?1",
+            [Q_SET_META] = "INSERT INTO larder_meta (name, value) VALUES (?1, ?2)"
+                           " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            [Q_INSERT_KEY] = "INSERT INTO larder_key (db, key, type, id, size, first, version, expire_at,"
+                             " value) VALUES (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            /* The unary plus keeps the planner at the row's number; db and key guard against a stale one. */
+            [Q_UPDATE_KEY] = "UPDATE larder_key SET type = ?4, id = ?5, size = ?6, first = ?7, version = ?8,"
+                             " expire_at = ?9, value = ?10 WHERE seq = ?1 AND +db = ?2 AND +key = ?3",
+            [Q_PUT_DB] = "INSERT INTO larder_db (db, number, keys, expires) VALUES (?1, ?2, ?3, ?4)"
+                         " ON CONFLICT (db) DO UPDATE SET number = excluded.number, keys = excluded.keys,"
+                         " expires = excluded.expires",
+            [Q_PUT_TRASH] = "INSERT INTO larder_trash (id, type) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+            [Q_DEAD_KEYS] = "SELECT seq, db, key, type, id, expire_at FROM larder_key"
+                            " WHERE expire_at <> 0 AND expire_at <= ?1 ORDER BY expire_at LIMIT ?2",
+            [Q_DB_KEYS] = "SELECT seq, db, key, type, id, expire_at FROM larder_key WHERE db = ?1 LIMIT ?2",
+            [Q_DELETE_KEY] = "DELETE FROM larder_key WHERE seq = ?1",
+            [Q_FIRST_TRASH] = "SELECT id, type FROM larder_trash ORDER BY id, type LIMIT 1",
+            [Q_DELETE_TRASH] = "DELETE FROM larder_trash WHERE id = ?1 AND type = ?2",
+            [Q_TAKE_OFF_DB] =
+                "UPDATE larder_db SET keys = keys - ?2, expires = expires - ?2 WHERE number = ?1",
+        },
+};
+
+/* Each table of items: its key column, and every column of an item_row (a constant where it has none). */
+static const struct item_spec {
+    const char *table, *key;
+    const char *value, *score, *expire_at, *ord;
+} item_specs[ITEM_TABLES] = {
+    [ITEM_CHUNK] = {"larder_chunk", "pos", "value", "0", "0", "0"},
+    [ITEM_HASH] = {"larder_hash", "field", "value", "0", "expire_at", "ord"},
+    [ITEM_LIST] = {"larder_list", "pos", "value", "0", "0", "0"},
+    [ITEM_SET] = {"larder_set", "member", "x''", "0", "0", "ord"},
+    [ITEM_ZSET] = {"larder_zset", "member", "x''", "score", "0", "ord"},
+};
+
+/* Upserts, so that a row that is there is changed where it is: ?1 id, ?2 key, ?3 value, ?4 score, ?5
+   expire_at, ?6 ord. */
+static const char *const put_item_text[SQL_DIALECTS][ITEM_TABLES] = {
+    [SQL_SQLITE] =
+        {
+            [ITEM_CHUNK] = "INSERT INTO larder_chunk (id, pos, value) VALUES (?1, ?2, ?3)"
+                           " ON CONFLICT (id, pos) DO UPDATE SET value = excluded.value",
+            [ITEM_HASH] = "INSERT INTO larder_hash (id, field, value, expire_at, ord)"
+                          " VALUES (?1, ?2, ?3, ?5, ?6) ON CONFLICT (id, field) DO UPDATE SET"
+                          " value = excluded.value, expire_at = excluded.expire_at, ord = excluded.ord",
+            [ITEM_LIST] = "INSERT INTO larder_list (id, pos, value) VALUES (?1, ?2, ?3)"
+                          " ON CONFLICT (id, pos) DO UPDATE SET value = excluded.value",
+            [ITEM_SET] = "INSERT INTO larder_set (id, member, ord) VALUES (?1, ?2, ?6)"
+                         " ON CONFLICT (id, member) DO UPDATE SET ord = excluded.ord",
+            [ITEM_ZSET] = "INSERT INTO larder_zset (id, member, score, ord) VALUES (?1, ?2, ?4, ?6)"
+                          " ON CONFLICT (id, member) DO UPDATE SET score = excluded.score,"
+                          " ord = excluded.ord",
+        },
+};
+
+static enum status prepared(struct sqlstore *s, struct sql_stmt **slot, const char *text,
+                            struct sql_stmt **ret, struct error *err)
+{
+    if (!*slot) {
+        enum status st = sql_prepare(s->sql, text, slot, err);
+        if (st != ST_OK) {
+            *slot = NULL;
+            return st;
+        }
+    }
+    *ret = *slot;
+    return ST_OK;
+}
+
+enum status stmt_fixed(struct sqlstore *s, enum statement q, struct sql_stmt **ret, struct error *err)
+{
+    if (s->fixed[q]) {
+        *ret = s->fixed[q];
+        return ST_OK;
+    }
+    return prepared(s, &s->fixed[q], fixed_text[s->sql->driver->dialect][q], ret, err);
+}
+
+enum status stmt_get_item(struct sqlstore *s, enum item_table t, struct sql_stmt **ret, struct error *err)
+{
+    const struct item_spec *i = &item_specs[t];
+    char text[256];
+    snprintf(text, sizeof text, "SELECT %s, %s, %s, %s, %s FROM %s WHERE id = ?1 AND %s = ?2", i->key,
+             i->value, i->score, i->expire_at, i->ord, i->table, i->key);
+    return prepared(s, &s->get_item[t], text, ret, err);
+}
+
+enum status stmt_put_item(struct sqlstore *s, enum item_table t, struct sql_stmt **ret, struct error *err)
+{
+    return prepared(s, &s->put_item[t], put_item_text[s->sql->driver->dialect][t], ret, err);
+}
+
+enum status stmt_del_item(struct sqlstore *s, enum item_table t, struct sql_stmt **ret, struct error *err)
+{
+    char text[128];
+    snprintf(text, sizeof text, "DELETE FROM %s WHERE id = ?1 AND %s = ?2", item_specs[t].table,
+             item_specs[t].key);
+    return prepared(s, &s->del_item[t], text, ret, err);
+}
+
+/* Removes up to ?2 items of ?1. */
+enum status stmt_sweep_items(struct sqlstore *s, enum item_table t, struct sql_stmt **ret, struct error *err)
+{
+    const struct item_spec *i = &item_specs[t];
+    char text[256];
+    snprintf(text, sizeof text,
+             "DELETE FROM %s WHERE id = ?1 AND %s IN (SELECT %s FROM %s WHERE id = ?1 LIMIT ?2)", i->table,
+             i->key, i->key, i->table);
+    return prepared(s, &s->sweep_items[t], text, ret, err);
+}
+
+/* ?1 id, ?2 lower bound, ?3 upper bound, ?4 limit; by score ?5 and ?6 are the names that go with the bounds.
+ */
+enum status stmt_scan_items(struct sqlstore *s, const struct item_scan *q, enum scan_end end,
+                            struct sql_stmt **ret, struct error *err)
+{
+    struct sql_stmt **slot = &s->scan_items[q->table][q->order][q->reverse][end];
+    if (*slot) {
+        *ret = *slot;
+        return ST_OK;
+    }
+    const struct item_spec *i = &item_specs[q->table];
+    const char *dir = q->reverse ? "DESC" : "ASC";
+    char range[160], text[512];
+    if (q->order == ITEMS_BY_SCORE) {
+        assert(q->table == ITEM_ZSET);
+        static const char *const ends[SCAN_ENDS] = {"", " AND (score, member) <= (?3, ?6)",
+                                                    " AND score <= ?3"};
+        snprintf(range, sizeof range, "(score, member) >= (?2, ?5)%s ORDER BY score %s, member %s", ends[end],
+                 dir, dir);
+    } else {
+        const char *by = q->order == ITEMS_BY_ORD ? "ord" : i->key;
+        assert(q->order == ITEMS_BY_ORD || (q->order == ITEMS_BY_NAME) == item_named(q->table));
+        snprintf(range, sizeof range, "%s >= ?2%s%s%s ORDER BY %s %s", by, end ? " AND " : "", end ? by : "",
+                 end ? " <= ?3" : "", by, dir);
+    }
+    snprintf(text, sizeof text, "SELECT %s, %s, %s, %s, %s FROM %s WHERE id = ?1 AND %s LIMIT ?4", i->key,
+             i->value, i->score, i->expire_at, i->ord, i->table, range);
+    return prepared(s, slot, text, ret, err);
+}
+
+/* By key: ?1 db, ?2 lower bound, ?3 upper bound. By seq: ?2 the seq to stay below. ?4 limit. */
+enum status stmt_scan_keys(struct sqlstore *s, const struct key_scan *q, bool has_end, struct sql_stmt **ret,
+                           struct error *err)
+{
+    struct sql_stmt **slot = &s->scan_keys[q->order][q->with_value][q->has_after][has_end];
+    if (*slot) {
+        *ret = *slot;
+        return ST_OK;
+    }
+    char range[160], text[320];
+    if (q->order == KEYS_BY_SEQ_DESC)
+        snprintf(range, sizeof range, "WHERE seq < ?2 ORDER BY seq DESC");
+    else
+        snprintf(range, sizeof range, "WHERE db = ?1 AND key %s ?2%s ORDER BY key",
+                 q->has_after ? ">" : ">=", has_end ? " AND key < ?3" : "");
+    snprintf(text, sizeof text, "SELECT " KEY_COLUMNS ", %s FROM larder_key %s LIMIT ?4",
+             q->with_value ? "value" : "x''", range);
+    return prepared(s, slot, text, ret, err);
+}
+
+static void finalize_many(struct sql_stmt **slots, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        sql_finalize(slots[i]);
+        slots[i] = NULL;
+    }
+}
+
+void stmt_finalize_all(struct sqlstore *s)
+{
+    finalize_many(s->fixed, sizeof s->fixed / sizeof(struct sql_stmt *));
+    finalize_many(s->get_item, sizeof s->get_item / sizeof(struct sql_stmt *));
+    finalize_many(s->put_item, sizeof s->put_item / sizeof(struct sql_stmt *));
+    finalize_many(s->del_item, sizeof s->del_item / sizeof(struct sql_stmt *));
+    finalize_many(s->sweep_items, sizeof s->sweep_items / sizeof(struct sql_stmt *));
+    finalize_many(&s->scan_items[0][0][0][0], sizeof s->scan_items / sizeof(struct sql_stmt *));
+    finalize_many(&s->scan_keys[0][0][0][0], sizeof s->scan_keys / sizeof(struct sql_stmt *));
+}
