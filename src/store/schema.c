@@ -57,6 +57,9 @@ static const char sqlite_1[] =
     " ord INTEGER NOT NULL, PRIMARY KEY (id, member)) STRICT, WITHOUT ROWID;"
     "CREATE INDEX larder_zset_score ON larder_zset (id, score, member);"
     "CREATE INDEX larder_zset_ord ON larder_zset (id, ord);"
+    "CREATE TABLE larder_zset_block ("
+    " id INTEGER NOT NULL, block INTEGER NOT NULL, score ANY NOT NULL CHECK (typeof(score) = 'real'),"
+    " member BLOB NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (id, block)) STRICT, WITHOUT ROWID;"
 
     "CREATE TABLE larder_trash ("
     " id INTEGER NOT NULL, type INTEGER NOT NULL, PRIMARY KEY (id, type)) STRICT, WITHOUT ROWID;"

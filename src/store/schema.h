@@ -9,7 +9,7 @@
      type         1 string, 2 hash, 3 list, 4 set, 5 zset; 0 deleted
      id           of its items; 0 when it has none (a string of up to 64 KiB, a deleted key)
      size         how many items; of a string in chunks its bytes
-     first        the position of a list's first item
+     first        the position of a list's first item; of a sorted set see larder_zset_block
      version      never repeats for a key, grows with every change
      expire_at    0 never, -1 deleted, else the moment from which on the key is dead
      value        a string of up to 64 KiB
@@ -20,6 +20,10 @@
    larder_list    (id, pos) · value           contiguous: pos in [first, first + size)
    larder_set     (id, member) · ord
    larder_zset    (id, member) · score · ord
+   larder_zset_block (id, block) · score · member · count    how many members a sorted set has from (score, member)
+                  on, in the order of score and member, up to where the next block begins. The first begins
+                  before every member. Only large sets have blocks; their key's `first` is the next number for
+                  one, and 0 without
      ord          numbers the items of one id from 0 to size - 1, in no particular order: removing an item
                   gives its number to the last one. For random members and for scans.
 

@@ -351,6 +351,7 @@ static const struct store_ops sqlstore_ops = {
     .get_items = sqlread_get_items,
     .scan_keys = sqlread_scan_keys,
     .scan_items = sqlread_scan_items,
+    .count_items = sqlread_count_items,
     .count_expired = sqlread_count_expired,
     .count_keys = sqlread_count_keys,
     .load_dbs = do_load_dbs,

@@ -25,12 +25,20 @@ enum statement {
     Q_FIRST_TRASH,
     Q_DELETE_TRASH,
     Q_TAKE_OFF_DB,
+    Q_COUNT_ONE_SCORE,
+    Q_COUNT_SCORES,
     Q_FIXED
 };
 
 /* How a scan of items ends. */
-enum scan_end { END_OPEN, END_AT, END_AT_SCORE };
-#define SCAN_ENDS 3
+enum scan_end { END_OPEN, END_AT, END_AT_SCORE, END_BELOW };
+#define SCAN_ENDS 4
+
+/* A scan by score that begins before every member with its first score. */
+static inline bool begins_with_score(const struct item_scan *q)
+{
+    return !q->has_min || q->min_name.n == 0;
+}
 
 struct sqlstore {
     struct store base;
@@ -41,8 +49,8 @@ struct sqlstore {
     struct sql_stmt *fixed[Q_FIXED];
     struct sql_stmt *get_item[ITEM_TABLES], *put_item[ITEM_TABLES], *del_item[ITEM_TABLES],
         *sweep_items[ITEM_TABLES];
-    struct sql_stmt *scan_items[ITEM_TABLES][4][2][SCAN_ENDS]; /* by order, reverse, end */
-    struct sql_stmt *scan_keys[2][2][2][2];                    /* by order, with_value, has_after, has_end */
+    struct sql_stmt *scan_items[ITEM_TABLES][4][2][2][SCAN_ENDS]; /* by order, reverse, begins_with_score, end */
+    struct sql_stmt *scan_keys[2][2][2][2];                       /* by order, with_value, has_after, has_end */
     /* Room for sorting and for rows to be swept. */
     void *scratch;
     size_t scratch_bytes;
@@ -90,6 +98,8 @@ enum status sqlread_scan_keys(struct store *s, const struct key_scan *q, store_k
                               struct error *err) MUST_CHECK;
 enum status sqlread_scan_items(struct store *s, const struct item_scan *q, store_item_fn *fn, void *arg,
                                struct error *err) MUST_CHECK;
+enum status sqlread_count_items(struct store *s, const struct item_scan *q, int64_t *ret,
+                                struct error *err) MUST_CHECK;
 enum status sqlread_count_expired(struct store *s, uint32_t db, int64_t now, int64_t *ret,
                                   struct error *err) MUST_CHECK;
 enum status sqlread_count_keys(struct store *s, uint32_t db, int64_t *ret_keys, int64_t *ret_expires,

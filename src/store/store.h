@@ -33,9 +33,11 @@ enum item_table {
     ITEM_HASH,  /* (id, name): value, expire_at, ord */
     ITEM_LIST,  /* (id, pos): value */
     ITEM_SET,   /* (id, name): ord */
-    ITEM_ZSET   /* (id, name): score, ord */
+    ITEM_ZSET,  /* (id, name): score, ord */
+    ITEM_ZBLOCK /* (id, pos): score, value, ord. A rank block of a large sorted set: pos is its number, score and
+                   value the place it begins at, ord how many members it has */
 };
-#define ITEM_TABLES 5
+#define ITEM_TABLES 6
 
 /* A string longer than this does not live in its key row but in larder_chunk, so that no command's cost
    depends on the size of the value it deletes, expires, renames or changes a part of. A chunk that is
@@ -70,15 +72,16 @@ struct item_ref {
     enum item_table table;
     int64_t id;
     struct slice name; /* HASH, SET, ZSET */
-    int64_t pos;       /* CHUNK, LIST */
+    int64_t pos;       /* CHUNK, LIST, ZBLOCK */
 };
 
 struct item_row {
     struct item_ref ref;
-    struct slice value; /* CHUNK, HASH, LIST */
-    double score;       /* ZSET */
+    struct slice value; /* CHUNK, HASH, LIST, ZBLOCK */
+    double score;       /* ZSET, ZBLOCK */
     int64_t expire_at;  /* HASH */
-    int64_t ord;        /* HASH, SET, ZSET: numbers the items of one id from 0 without gaps */
+    int64_t ord;        /* HASH, SET, ZSET: numbers the items of one id from 0 without gaps. A scan BY_SCORE reads
+                           the index alone and does not tell it: -1 */
 };
 
 /* One logical database: which number its rows carry, how many rows it has (expired ones that are not swept
@@ -145,6 +148,8 @@ struct item_scan {
     int64_t min, max;                /* BY_POS, BY_ORD */
     struct slice min_name, max_name; /* BY_NAME; BY_SCORE: ties are broken by name */
     double min_score, max_score;     /* BY_SCORE */
+    bool below_max;                  /* BY_SCORE: what equals max is out of the range */
+    uint32_t skip;                   /* rows left out at the start of the range */
     uint32_t limit;
 };
 
@@ -186,6 +191,7 @@ struct store_ops {
                              struct error *err);
     enum status (*scan_items)(struct store *s, const struct item_scan *q, store_item_fn *fn, void *arg,
                               struct error *err);
+    enum status (*count_items)(struct store *s, const struct item_scan *q, int64_t *ret, struct error *err);
     enum status (*count_expired)(struct store *s, uint32_t db, int64_t now, int64_t *ret, struct error *err);
     enum status (*count_keys)(struct store *s, uint32_t db, int64_t *ret_keys, int64_t *ret_expires,
                               struct error *err);
@@ -257,6 +263,14 @@ static inline MUST_CHECK enum status store_scan_items(struct store *s, const str
                                                       store_item_fn *fn, void *arg, struct error *err)
 {
     return s->ops->scan_items(s, q, fn, arg, err);
+}
+
+/* How many members of a sorted set are in a range BY_SCORE that has both ends and is below_max; skip and limit
+   do not count. Costs what the range holds, but much less than reading it. */
+static inline MUST_CHECK enum status store_count_items(struct store *s, const struct item_scan *q, int64_t *ret,
+                                                       struct error *err)
+{
+    return s->ops->count_items(s, q, ret, err);
 }
 
 /* How many rows of a database number have an expiry at or before now, by the index. */

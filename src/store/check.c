@@ -1,0 +1,167 @@
+#include "store/check.h"
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "sql/driver.h"
+#include "store/schema.h"
+#include "store/store.h"
+
+#define MAX_SHOWN   20 /* findings printed of each kind */
+#define CACHE_BYTES (16u << 20)
+
+#define STR2(x) #x
+#define STR(x)  STR2(x)
+
+/* A key as a finding shows it. */
+#define KEY "'key ' || quote(CAST(substr(k.key, 1, 60) AS TEXT)) || ' (seq ' || k.seq || ')'"
+
+/* The items of a collection: as many as its row says, numbered from 0 without a gap. */
+#define ORD_CHECK(table, number)                                                                             \
+    "SELECT " KEY " || ': its size is ' || k.size || ', but ' || (SELECT count(*) || ' items are numbered '" \
+    "  || coalesce(min(ord), '-') || ' to ' || coalesce(max(ord), '-') FROM " table " WHERE id = k.id)"      \
+    " FROM larder_key AS k WHERE k.type = " number " AND (k.size, k.size, 0, k.size - 1) IS NOT"             \
+    " (SELECT count(*), count(DISTINCT ord), min(ord), max(ord) FROM " table " WHERE id = k.id)"
+
+/* Items that no key row refers to and that are not in the trash. */
+#define ORPHAN_CHECK(table, number)                                                                          \
+    "SELECT 'id ' || id || ' has rows in " table ", but no key refers to it'"                                \
+    " FROM (SELECT DISTINCT id FROM " table ")"                                                              \
+    " WHERE id NOT IN (SELECT id FROM larder_key WHERE type = " number " AND id <> 0)"                       \
+    " AND id NOT IN (SELECT id FROM larder_trash WHERE type = " number ")"
+
+/* Every query returns one line of text for each thing that is wrong. */
+static const struct check {
+    const char *title;
+    const char *text[SQL_DIALECTS];
+} checks[] = {
+    {"pages and indexes",
+     {"SELECT integrity_check FROM pragma_integrity_check(1000) WHERE integrity_check <> 'ok'"}},
+    {"numbers that were given out",
+     {"SELECT 'database ' || db || ' has number ' || number || ', which was never given out' FROM larder_db"
+      " WHERE number >= (SELECT value FROM larder_meta WHERE name = 'next_db_number')"
+      " UNION ALL SELECT 'databases share number ' || number FROM larder_db GROUP BY number"
+      "  HAVING count(*) > 1"
+      " UNION ALL SELECT 'database number ' || number || ' is in use and in the trash' FROM larder_db"
+      "  WHERE number IN (SELECT id FROM larder_trash WHERE type = 100)"
+      " UNION ALL SELECT " KEY " || ' has id ' || k.id || ', which was never given out' FROM larder_key AS k"
+      "  WHERE k.id >= (SELECT value FROM larder_meta WHERE name = 'next_id')"}},
+    {"keys by database",
+     {"WITH n AS (SELECT db AS number, sum(expire_at >= 0) AS keys, sum(expire_at > 0) AS expires"
+      "  FROM larder_key GROUP BY db)"
+      " SELECT 'database ' || d.db || ' counts ' || d.keys || ' keys, ' || d.expires || ' with an expiry;"
+      " its rows are ' || coalesce(n.keys, 0) || ' and ' || coalesce(n.expires, 0)"
+      "  FROM larder_db AS d LEFT JOIN n USING (number)"
+      "  WHERE d.keys <> coalesce(n.keys, 0) OR d.expires <> coalesce(n.expires, 0)"
+      " UNION ALL SELECT 'database number ' || number || ' has ' || keys || ' rows, but nothing refers to it'"
+      "  FROM n WHERE number NOT IN (SELECT number FROM larder_db)"
+      "  AND number NOT IN (SELECT id FROM larder_trash WHERE type = 100)"}},
+    {"key rows",
+     {"SELECT " KEY " || CASE WHEN k.type NOT BETWEEN 0 AND 5 THEN ' has the unknown type ' || k.type"
+      "  WHEN k.expire_at < -1 THEN ' has the impossible expiry ' || k.expire_at"
+      "  WHEN (k.type = 0) <> (k.expire_at = -1) THEN ' is half deleted'"
+      "  WHEN k.type = 0 THEN ' is deleted and has items'"
+      "  WHEN k.id = 0 THEN ' is a collection without an id'"
+      "  ELSE ' is an empty collection' END"
+      " FROM larder_key AS k WHERE k.type NOT BETWEEN 0 AND 5 OR k.expire_at < -1"
+      "  OR (k.type = 0) <> (k.expire_at = -1) OR (k.type = 0 AND k.id <> 0)"
+      "  OR (k.type BETWEEN 2 AND 5 AND (k.id = 0 OR k.size < 1))"
+      " UNION ALL SELECT count(*) || ' keys share id ' || id FROM larder_key WHERE id <> 0"
+      "  GROUP BY id HAVING count(*) > 1"
+      " UNION ALL SELECT " KEY " || ' refers to id ' || k.id || ', which is in the trash'"
+      "  FROM larder_key AS k WHERE k.id <> 0"
+      "  AND EXISTS (SELECT 1 FROM larder_trash WHERE id = k.id AND type = k.type)"}},
+    {"long strings",
+     {"SELECT " KEY " || ' has ' || k.size || ' bytes, its chunk ' || c.pos || ' ends behind them'"
+      " FROM larder_key AS k JOIN larder_chunk AS c ON c.id = k.id WHERE k.type = 1"
+      " AND (c.pos < 0 OR length(c.value) > " STR(STORE_CHUNK_BYTES) " OR c.pos * " STR(
+          STORE_CHUNK_BYTES) " + length(c.value) > k.size)"}},
+    {"hashes", {ORD_CHECK("larder_hash", "2")}},
+    {"lists",
+     {"SELECT " KEY " || ': its places are ' || k.first || ' to ' || (k.first + k.size - 1) || ', but ' ||"
+      " (SELECT count(*) || ' items stand at ' || coalesce(min(pos), '-') || ' to ' ||"
+      "   coalesce(max(pos), '-') FROM larder_list WHERE id = k.id)"
+      " FROM larder_key AS k WHERE k.type = 3 AND (k.size, k.first, k.first + k.size - 1) IS NOT"
+      " (SELECT count(*), min(pos), max(pos) FROM larder_list WHERE id = k.id)"}},
+    {"sets", {ORD_CHECK("larder_set", "4")}},
+    {"sorted sets", {ORD_CHECK("larder_zset", "5")}},
+    {"chunks without a key", {ORPHAN_CHECK("larder_chunk", "1")}},
+    {"fields without a key", {ORPHAN_CHECK("larder_hash", "2")}},
+    {"list items without a key", {ORPHAN_CHECK("larder_list", "3")}},
+    {"set members without a key", {ORPHAN_CHECK("larder_set", "4")}},
+    {"sorted set members without a key", {ORPHAN_CHECK("larder_zset", "5")}},
+};
+
+/* Prints what one check finds; *ret_found counts it. */
+static enum status run_check(struct sql *c, const struct check *k, FILE *out, uint64_t *ret_found,
+                             struct error *err)
+{
+    struct sql_stmt *q;
+    *ret_found = 0;
+    enum status st = sql_prepare(c, k->text[c->driver->dialect], &q, err);
+    if (st != ST_OK)
+        return st;
+    int64_t start = clock_mono_us();
+    bool row;
+    fprintf(out, "%s ... ", k->title);
+    fflush(out);
+    while ((st = sql_step(q, &row, err)) == ST_OK && row) {
+        struct slice text = sql_column_blob(q, 0);
+        if (++*ret_found <= MAX_SHOWN)
+            fprintf(out, "%s  %.*s\n", *ret_found == 1 ? "WRONG\n" : "", (int)text.n, text.p);
+    }
+    sql_finalize(q);
+    if (st != ST_OK)
+        fprintf(out, "UNREADABLE\n");
+    else if (*ret_found > MAX_SHOWN)
+        fprintf(out, "  and %" PRIu64 " more\n", *ret_found - MAX_SHOWN);
+    else if (*ret_found == 0)
+        fprintf(out, "ok (%.1f s)\n", (double)(clock_mono_us() - start) / 1e6);
+    fflush(out);
+    return st;
+}
+
+static enum status expect_version(struct sql *c, FILE *out, struct error *err)
+{
+    int64_t version;
+    enum status st = schema_read_version(c, &version, err);
+    if (st != ST_OK)
+        return st;
+    if (version == 0)
+        return error_set(err, ST_MISSING, "the database has no tables of this program");
+    if (version != SCHEMA_VERSION)
+        return error_set(err, version > SCHEMA_VERSION ? ST_NEWER : ST_INVALID,
+                         "the database has schema version %" PRId64 ", this program checks version %d",
+                         version, SCHEMA_VERSION);
+    fprintf(out, "schema version %" PRId64 "\n", version);
+    return ST_OK;
+}
+
+enum status store_check(const char *url, FILE *out, bool *ret_ok, struct error *err)
+{
+    struct sql_options o = {.cache_bytes = CACHE_BYTES, .busy_ms = 5000, .read_only = true};
+    const struct sql_driver *driver = sql_driver_for(url, &o.target);
+    if (!driver)
+        return error_set(err, ST_INVALID, "no such kind of database: %s (known: sqlite:PATH)", url);
+    struct sql *c;
+    enum status st = driver->open(&o, &c, err);
+    if (st != ST_OK)
+        return st;
+    uint64_t total = 0;
+    st = sql_begin(c, SQL_READ, NULL, err);
+    if (st == ST_OK)
+        st = expect_version(c, out, err);
+    for (size_t i = 0; st == ST_OK && i < sizeof checks / sizeof checks[0]; i++) {
+        uint64_t found;
+        st = run_check(c, &checks[i], out, &found, err);
+        total += found;
+    }
+    sql_rollback(c);
+    sql_close(c);
+    if (st != ST_OK)
+        return st;
+    *ret_ok = total == 0;
+    if (total)
+        fprintf(out, "%" PRIu64 " findings\n", total);
+    return ST_OK;
+}

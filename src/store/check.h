@@ -1,0 +1,15 @@
+/* `larder check`: whether a database is whole, from its pages to what the rows say of each other. */
+#ifndef LARDER_STORE_CHECK_H
+#define LARDER_STORE_CHECK_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/status.h"
+
+/* Reads everything in one read transaction, beside a running server too (whose log cannot be shortened
+   meanwhile), and writes a line for each thing looked at and each thing found to out. *ret_ok: nothing was
+   found. A status other than ST_OK: the database could not be read at all. */
+enum status store_check(const char *url, FILE *out, bool *ret_ok, struct error *err) MUST_CHECK;
+
+#endif
