@@ -1,0 +1,56 @@
+# What people type. The build itself is CMake's (CMakeLists.txt, CMakePresets.json).
+
+PREFIX     ?= /usr/local
+SYSCONFDIR ?= /etc
+BINDIR      = $(PREFIX)/bin
+MANDIR      = $(PREFIX)/share/man
+UNITDIR     = $(PREFIX)/lib/systemd/system
+BINARY      = build/release/larder
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test bench install uninstall lint format docs clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 20
+
+run: ## install what is missing, build, and start the server here (ARGS="--port 7000")
+	scripts/install-packages build
+	$(MAKE) --no-print-directory build
+	$(BINARY) $(ARGS)
+
+build: ## the release build, build/release/larder
+	@cmake --preset release > /dev/null
+	@cmake --build --preset release
+
+test: ## install what is missing and run every test and check
+	scripts/install-packages test
+	scripts/test
+
+bench: build ## compare with redis-server on this machine (ARGS="--scale 0.1" for a quick look)
+	tests/bench/bench.py $(ARGS)
+
+install: build ## binary, man page, systemd unit, config file (PREFIX, SYSCONFDIR, DESTDIR)
+	install -D -m 755 $(BINARY) $(DESTDIR)$(BINDIR)/larder
+	install -D -m 644 docs/larder.1 $(DESTDIR)$(MANDIR)/man1/larder.1
+	install -d $(DESTDIR)$(UNITDIR)
+	sed 's|/usr/local/bin|$(BINDIR)|; s|/etc/|$(SYSCONFDIR)/|' packaging/larder.service \
+	    > $(DESTDIR)$(UNITDIR)/larder.service
+	test -e $(DESTDIR)$(SYSCONFDIR)/larder/larder.conf || \
+	    install -D -m 644 larder.conf $(DESTDIR)$(SYSCONFDIR)/larder/larder.conf
+
+uninstall: ## what install put there, but for the config file
+	rm -f $(DESTDIR)$(BINDIR)/larder $(DESTDIR)$(MANDIR)/man1/larder.1 $(DESTDIR)$(UNITDIR)/larder.service
+
+lint: ## clang-format, clang-tidy, cppcheck, directions of includes, man page
+	scripts/lint
+
+format: ## format the C files in place
+	clang-format -i $(wildcard src/*.c src/*/*.[ch] tests/*.h tests/*/*.[ch])
+
+docs: build ## write the pages anew that come from the program's tables
+	$(BINARY) config > larder.conf
+	$(BINARY) config --markdown > docs/configuration.md
+	$(BINARY) commands > docs/commands.md
+
+clean: ## remove everything that was built
+	rm -rf build tests/clients/node_modules
