@@ -144,6 +144,7 @@ static void signals_block(struct signals *s)
     sigaddset(&s->set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &s->set, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file at its limit is a failed write, not the end */
 }
 
 static enum status signals_watch(struct signals *s, struct worker *w, struct error *err)

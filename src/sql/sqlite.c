@@ -263,7 +263,8 @@ static enum status get_i64(struct sqlite *c, sqlite3_stmt *st, int64_t *ret, str
 
 static bool do_in_transaction(struct sql *base)
 {
-    return sqlite3_get_autocommit(conn_of(base)->db) == 0;
+    sqlite3 *db = conn_of(base)->db; /* NULL when opening failed before it was there */
+    return db && sqlite3_get_autocommit(db) == 0;
 }
 
 /* Only between transactions; takes effect when it is compiled, so it cannot be a kept statement. */
@@ -526,6 +527,16 @@ static enum status open_database(struct sqlite *c, const struct sql_options *o, 
     return ST_OK;
 }
 
+/* A database that cannot be used is named, whichever step found it out. */
+static void name_database(struct error *err, const char *target)
+{
+    char text[sizeof err->text];
+    if (!err || strstr(err->text, target))
+        return;
+    memcpy(text, err->text, sizeof text);
+    (void)error_set(err, err->code, "%s: %s", target, text);
+}
+
 static enum status do_open(const struct sql_options *o, struct sql **ret, struct error *err)
 {
     struct sqlite *c = mem_zalloc(sizeof *c);
@@ -546,6 +557,7 @@ static enum status do_open(const struct sql_options *o, struct sql **ret, struct
     if (st == ST_OK && !o->read_only)
         st = start_log(c, err);
     if (st != ST_OK) {
+        name_database(err, o->target);
         do_close(&c->base);
         return st;
     }
