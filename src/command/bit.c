@@ -268,6 +268,12 @@ static bool parse_op(struct call *c, enum bits_op *ret)
     return false;
 }
 
+/* A key to combine; row is NULL when there is none. */
+struct source {
+    const struct row *row;
+    int64_t size;
+};
+
 struct combination {
     enum bits_op op;
     char *at;
@@ -282,12 +288,13 @@ static enum status combine_piece(void *arg, struct slice piece)
 }
 
 /* Combines a source into the result; its missing bytes are zeros. */
-static enum status combine_row(struct call *c, enum bits_op op, const struct row *r, char *result, size_t len)
+static enum status combine_source(struct call *c, enum bits_op op, const struct source *from, char *result,
+                                  size_t len)
 {
     struct combination to = {op, result};
     enum status st = ST_OK;
-    if (r)
-        st = view_string_each(c->view, r, 0, row_string_size(r), combine_piece, &to);
+    if (from->row)
+        st = view_string_each(c->view, from->row, 0, from->size, combine_piece, &to);
     if (op == BITS_AND || op == BITS_COPY)
         memset(to.at, 0, len - (size_t)(to.at - result));
     return st;
@@ -301,22 +308,23 @@ static enum status bitop_command(struct call *c)
     if (!parse_op(c, &op))
         return ST_OK;
     enum status st = ST_OK;
-    const struct row **rows = arena_alloc(c->arena, (size_t)n * sizeof *rows);
+    struct source *from = arena_alloc(c->arena, (size_t)n * sizeof *from);
     for (int i = 0; i < n; i++) {
         bool wrong;
-        if ((st = arg_row(c, i + 3, ROW_STRING, &rows[i], &wrong)) != ST_OK || wrong)
+        if ((st = arg_row(c, i + 3, ROW_STRING, &from[i].row, &wrong)) != ST_OK || wrong)
             return st;
-        if (rows[i] && row_string_size(rows[i]) > len)
-            len = row_string_size(rows[i]);
+        from[i].size = from[i].row ? row_string_size(from[i].row) : 0;
+        if (len < from[i].size)
+            len = from[i].size;
     }
     if (len) {
-        char *result = arena_alloc(view_arena(c->view), (size_t)len);
-        st = combine_row(c, op == BITS_NOT ? op : BITS_COPY, rows[0], result, (size_t)len);
+        char *p = arena_alloc(view_arena(c->view), (size_t)len);
+        struct slice result = slice_of(p, (size_t)len);
+        st = combine_source(c, op == BITS_NOT ? op : BITS_COPY, &from[0], p, (size_t)len);
         for (int i = 1; st == ST_OK && i < n; i++)
-            st = combine_row(c, op, rows[i], result, (size_t)len);
+            st = combine_source(c, op, &from[i], p, (size_t)len);
         if (st == ST_OK)
-            st =
-                view_set_string(c->view, call_db(c), c->argv[2], slice_of(result, (size_t)len), EXPIRE_NEVER);
+            st = view_set_string(c->view, call_db(c), c->argv[2], result, EXPIRE_NEVER);
     } else {
         st = view_del(c->view, call_db(c), c->argv[2], NULL);
     }
