@@ -73,8 +73,12 @@ static enum status load(struct coll *c)
 static enum status attach(struct coll *c)
 {
     struct resident *r = residents_find(&c->v->residents, c->id);
+    if (r && r->blocks && !r->oversize && c->size <= COLL_RESIDENT_LOAD) {
+        residents_drop(&c->v->residents, r); /* it has become small enough for memory */
+        r = NULL;
+    }
     if (r) {
-        c->res = r->oversize ? NULL : r;
+        c->res = resident_stands_in(r) ? NULL : r;
         if (r->touched)
             c->v->depends = true;
         return ST_OK;
@@ -161,6 +165,9 @@ enum status coll_save(struct coll *c)
     if (!c->dirty)
         return ST_OK;
     outgrow(c);
+    enum status st = c->type == ROW_ZSET ? coll_zset_settle(c) : ST_OK;
+    if (st != ST_OK)
+        return st;
     struct row_draft d = {
         .type = c->type,
         .id = c->id,
@@ -184,7 +191,7 @@ void coll_touch(struct coll *c)
 
 /* ---- by name ---- */
 
-static struct coll_item from_member(const struct member *m)
+struct coll_item coll_from_member(const struct member *m)
 {
     return (struct coll_item){
         .name = member_name(m),
@@ -215,7 +222,7 @@ enum status coll_find(struct coll *c, struct slice name, bool *ret_found, struct
         const struct member *m = resident_find(c->res, name);
         if (m) {
             *ret_found = true;
-            *ret = from_member(m);
+            *ret = coll_from_member(m);
         }
         return ST_OK;
     }
@@ -238,26 +245,39 @@ static struct item_row to_row(const struct coll *c, const struct coll_item *item
     };
 }
 
+/* old: the item as it is, or NULL. */
+static enum status put_item(struct coll *c, const struct coll_item *item, const struct coll_item *old)
+{
+    enum status st = coll_prepare(c);
+    if (st == ST_OK && c->type == ROW_ZSET)
+        st = coll_zset_change(c, old, item);
+    if (st != ST_OK)
+        return st;
+    struct item_row row = to_row(c, item, old ? old->ord : c->size);
+    st = old ? view_put_item(c->v, &row) : view_add_item(c->v, &row);
+    if (old)
+        COLL_RESIDENT(c, resident_update(c->res, resident_find(c->res, item->name), item->value, item->score,
+                                         item->expire_at));
+    else
+        COLL_RESIDENT(c, resident_append(c->res, &row));
+    c->size += !old;
+    outgrow(c);
+    return st;
+}
+
 enum status coll_put(struct coll *c, const struct coll_item *item, bool *ret_added)
 {
     struct coll_item old;
     bool found;
     enum status st = coll_find(c, item->name, &found, &old);
-    if (st == ST_OK)
-        st = coll_prepare(c);
-    if (st != ST_OK)
-        return st;
-    struct item_row row = to_row(c, item, found ? old.ord : c->size);
-    st = found ? view_put_item(c->v, &row) : view_add_item(c->v, &row);
-    if (found)
-        COLL_RESIDENT(c, resident_update(c->res, resident_find(c->res, item->name), item->value, item->score,
-                                         item->expire_at));
-    else
-        COLL_RESIDENT(c, resident_append(c->res, &row));
-    c->size += !found;
     if (ret_added)
         *ret_added = !found;
-    return st;
+    return st == ST_OK ? put_item(c, item, found ? &old : NULL) : st;
+}
+
+enum status coll_add(struct coll *c, const struct coll_item *item)
+{
+    return put_item(c, item, NULL);
 }
 
 /* The last item takes the number of one that goes. Its bytes must outlive the copy in memory. */
@@ -280,7 +300,9 @@ enum status coll_remove(struct coll *c, struct slice name, bool *ret_removed)
     if (st != ST_OK || !*ret_removed)
         return st;
     c->dirty = true;
-    if (old.ord != c->size - 1)
+    if (c->type == ROW_ZSET)
+        st = coll_zset_change(c, &old, NULL);
+    if (st == ST_OK && old.ord != c->size - 1)
         st = move_last(c, old.ord);
     if (st != ST_OK)
         return st;
@@ -293,15 +315,9 @@ enum status coll_remove(struct coll *c, struct slice name, bool *ret_removed)
 
 /* ---- by number, and all ---- */
 
-struct walk {
-    coll_fn *fn;
-    void *arg;
-    int64_t seen;
-};
-
-static enum status walk_row(void *arg, const struct item_row *row)
+enum status coll_walk_row(void *walk, const struct item_row *row)
 {
-    struct walk *w = arg;
+    struct coll_walk *w = walk;
     struct coll_item item = from_row(row);
     w->seen++;
     return w->fn(w->arg, &item);
@@ -327,7 +343,7 @@ enum status coll_at(struct coll *c, int64_t ord, struct coll_item *ret)
 {
     assert(ord >= 0 && ord < c->size);
     if (c->res) {
-        *ret = from_member(resident_at(c->res, (size_t)ord));
+        *ret = coll_from_member(resident_at(c->res, (size_t)ord));
         return ST_OK;
     }
     struct item_scan q = {
@@ -341,8 +357,8 @@ enum status coll_at(struct coll *c, int64_t ord, struct coll_item *ret)
         .limit = 1,
     };
     struct keep k = {&c->v->scratch, ret, false};
-    struct walk w = {keep_item, &k, 0};
-    enum status st = view_scan_items(c->v, &q, walk_row, &w);
+    struct coll_walk w = {keep_item, &k, 0};
+    enum status st = view_scan_items(c->v, &q, coll_walk_row, &w);
     if (st == ST_OK && !k.found)
         st = error_set(c->v->err, ST_CORRUPT, "item %lld of %lld is missing", (long long)ord,
                        (long long)c->size);
@@ -353,7 +369,7 @@ enum status coll_each(struct coll *c, coll_fn *fn, void *arg)
 {
     if (c->res) {
         for (size_t i = 0; i < c->res->size; i++) {
-            struct coll_item item = from_member(resident_at(c->res, i));
+            struct coll_item item = coll_from_member(resident_at(c->res, i));
             enum status st = fn(arg, &item);
             if (st != ST_OK)
                 return st;
@@ -361,8 +377,8 @@ enum status coll_each(struct coll *c, coll_fn *fn, void *arg)
         return ST_OK;
     }
     struct item_scan q = {.table = c->table, .id = c->id, .order = ITEMS_BY_NAME, .limit = UINT32_MAX};
-    struct walk w = {fn, arg, 0};
-    return view_scan_items(c->v, &q, walk_row, &w);
+    struct coll_walk w = {fn, arg, 0};
+    return view_scan_items(c->v, &q, coll_walk_row, &w);
 }
 
 enum status coll_page(struct coll *c, int64_t *cursor, int64_t count, coll_fn *fn, void *arg)
@@ -374,7 +390,7 @@ enum status coll_page(struct coll *c, int64_t *cursor, int64_t count, coll_fn *f
     *cursor = from;
     if (c->res) {
         for (int64_t i = below - 1; i >= from; i--) {
-            struct coll_item item = from_member(resident_at(c->res, (size_t)i));
+            struct coll_item item = coll_from_member(resident_at(c->res, (size_t)i));
             enum status st = fn(arg, &item);
             if (st != ST_OK)
                 return st;
@@ -392,6 +408,6 @@ enum status coll_page(struct coll *c, int64_t *cursor, int64_t count, coll_fn *f
         .max = below - 1,
         .limit = UINT32_MAX,
     };
-    struct walk w = {fn, arg, 0};
-    return view_scan_items(c->v, &q, walk_row, &w);
+    struct coll_walk w = {fn, arg, 0};
+    return view_scan_items(c->v, &q, coll_walk_row, &w);
 }

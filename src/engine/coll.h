@@ -74,6 +74,9 @@ enum status coll_find(struct coll *c, struct slice name, bool *ret_found, struct
 enum status coll_put(struct coll *c, const struct coll_item *item, bool *ret_added) MUST_CHECK;
 enum status coll_remove(struct coll *c, struct slice name, bool *ret_removed) MUST_CHECK;
 
+/* Adds one that is known not to be there: does not look first. */
+enum status coll_add(struct coll *c, const struct coll_item *item) MUST_CHECK;
+
 /* The item with this number, 0 <= ord < size. */
 enum status coll_at(struct coll *c, int64_t ord, struct coll_item *ret) MUST_CHECK;
 
@@ -119,8 +122,12 @@ struct coll_bound {
  * time. */
 enum status coll_rank_of(struct coll *c, const struct coll_bound *b, bool upper, int64_t *ret) MUST_CHECK;
 
-/* Members with rank in [from, to], ascending or (reverse) from rank `to` down. */
+/* Members with rank in [from, to], 0 <= from <= to < size, ascending or (reverse) from rank `to` down. Their
+   ord is not told. */
 enum status coll_by_rank(struct coll *c, int64_t from, int64_t to, bool reverse, coll_fn *fn,
                          void *arg) MUST_CHECK;
+
+/* Takes members with rank in [from, to] out; costs the smaller of what stays and what goes. */
+enum status coll_remove_ranks(struct coll *c, int64_t from, int64_t to) MUST_CHECK;
 
 #endif

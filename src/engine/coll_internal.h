@@ -24,6 +24,27 @@ struct coll {
 /* Before the first write: an id, for a collection that has none. */
 enum status coll_prepare(struct coll *c) MUST_CHECK;
 
+/* ---- coll.c ---- */
+
+struct coll_item coll_from_member(const struct member *m);
+
+/* Hands rows of a scan on as items. */
+struct coll_walk {
+    coll_fn *fn;
+    void *arg;
+    int64_t seen;
+};
+enum status coll_walk_row(void *walk, const struct item_row *row) MUST_CHECK;
+
+/* ---- coll_zset.c ---- */
+
+/* Before a member of a sorted set comes (was is NULL), goes (now is NULL) or gets another score. */
+enum status coll_zset_change(struct coll *c, const struct coll_item *was,
+                             const struct coll_item *now) MUST_CHECK;
+
+/* Before the key row of a changed sorted set is written. */
+enum status coll_zset_settle(struct coll *c) MUST_CHECK;
+
 /* A change of the resident, counted. Nothing happens when the collection is not in memory. */
 #define COLL_RESIDENT(c, change)                                                                             \
     do {                                                                                                     \

@@ -8,7 +8,7 @@
 
 static bool by_pos(enum item_table t)
 {
-    return t == ITEM_CHUNK || t == ITEM_LIST;
+    return t == ITEM_CHUNK || t == ITEM_LIST || t == ITEM_ZBLOCK;
 }
 
 static uint64_t ref_hash(const struct item_ref *ref)

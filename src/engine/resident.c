@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/vec.h"
+#include "engine/blocks.h"
 
 #define INDEX_FROM 12 /* fewer names are found faster one by one */
 
@@ -48,6 +49,7 @@ void resident_free(struct resident *r)
     mem_free(r->items);
     mem_free(r->slots);
     mem_free(r->sorted);
+    blocks_free(r->blocks);
     mem_free(r);
 }
 
@@ -130,18 +132,11 @@ struct member *resident_find(const struct resident *r, struct slice name)
 
 /* ---- the order of scores ---- */
 
-static int compare(double score_a, struct slice name_a, double score_b, struct slice name_b)
-{
-    if (score_a < score_b || score_a > score_b)
-        return score_a < score_b ? -1 : 1;
-    return slice_cmp(name_a, name_b);
-}
-
 static int compare_members(const void *a, const void *b)
 {
     const struct member *x = *(struct member *const *)a;
     const struct member *y = *(struct member *const *)b;
-    return compare(x->score, member_name(x), y->score, member_name(y));
+    return score_compare(x->score, member_name(x), y->score, member_name(y));
 }
 
 /* The first place in the sorted array whose member is not before (score, name). */
@@ -151,7 +146,7 @@ static size_t lower_bound(const struct resident *r, double score, struct slice n
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
         const struct member *m = r->sorted[mid];
-        if (compare(m->score, member_name(m), score, name) < 0)
+        if (score_compare(m->score, member_name(m), score, name) < 0)
             lo = mid + 1;
         else
             hi = mid;

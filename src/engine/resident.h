@@ -16,6 +16,8 @@
 
 #include "store/store.h"
 
+struct blocks;
+
 struct member {
     int64_t ord; /* hash, set, sorted set */
     int64_t expire_at;
@@ -41,6 +43,8 @@ struct resident {
     enum item_table table;
     bool touched;  /* changed by the running batch */
     bool oversize; /* empty: stands for a collection of few but huge items, which stays in the tables */
+    struct blocks *blocks; /* empty but for them: a sorted set in the tables, see coll_zset.c */
+    size_t blocks_bytes;   /* what they take of bytes */
     bool sorted_valid;
     struct resident *bucket_next;
     struct resident *prev, *next; /* by last use, newest first */
@@ -52,6 +56,12 @@ struct resident {
     size_t sorted_cap;
     size_t bytes; /* all of it, as the allocator counts */
 };
+
+/* Nothing but a mark, or the blocks, of a collection that is only in the tables. */
+static inline bool resident_stands_in(const struct resident *r)
+{
+    return r->oversize || r->blocks;
+}
 
 struct resident *resident_new(int64_t id, enum item_table table);
 void resident_free(struct resident *r);

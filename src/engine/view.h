@@ -145,4 +145,7 @@ enum status view_del_item(struct view *v, const struct item_ref *ref) MUST_CHECK
 enum status view_scan_items(struct view *v, const struct item_scan *q, store_item_fn *fn,
                             void *arg) MUST_CHECK;
 
+/* How many members a range BY_SCORE holds, see store_count_items. */
+enum status view_count_items(struct view *v, const struct item_scan *q, int64_t *ret) MUST_CHECK;
+
 #endif

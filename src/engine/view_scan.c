@@ -147,3 +147,9 @@ enum status view_scan_items(struct view *v, const struct item_scan *q, store_ite
     enum status st = view_flush(v);
     return st == ST_OK ? store_scan_items(v->store, q, fn, arg, v->err) : st;
 }
+
+enum status view_count_items(struct view *v, const struct item_scan *q, int64_t *ret)
+{
+    enum status st = view_flush(v);
+    return st == ST_OK ? store_count_items(v->store, q, ret, v->err) : st;
+}

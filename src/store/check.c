@@ -85,11 +85,33 @@ static const struct check {
       " (SELECT count(*), min(pos), max(pos) FROM larder_list WHERE id = k.id)"}},
     {"sets", {ORD_CHECK("larder_set", "4")}},
     {"sorted sets", {ORD_CHECK("larder_zset", "5")}},
+    {"rank blocks",
+     {"WITH b AS (SELECT *, lead(score) OVER w AS next_score, lead(member) OVER w AS next_member"
+      "  FROM larder_zset_block WINDOW w AS (PARTITION BY id ORDER BY score, member)),"
+      /* Behind the last block comes a text: it is greater than every number. */
+      " n AS (SELECT id, block, count, (SELECT count(*) FROM larder_zset AS z WHERE z.id = b.id"
+      "   AND (z.score, z.member) >= (b.score, b.member)"
+      "   AND (z.score, z.member) < (coalesce(b.next_score, ''), coalesce(b.next_member, x''))) AS found "
+      "FROM b)"
+      " SELECT " KEY " || ': block ' || n.block || ' counts ' || n.count || ' members, but has ' || n.found"
+      "  FROM larder_key AS k JOIN n ON n.id = k.id WHERE k.type = 5 AND n.count <> n.found"
+      " UNION ALL SELECT " KEY " || ' has ' || k.size || ' members, but its blocks count ' ||"
+      "  (SELECT coalesce(sum(count), 0) FROM larder_zset_block WHERE id = k.id) FROM larder_key AS k"
+      "  WHERE k.type = 5 AND k.first <> 0"
+      "  AND k.size IS NOT (SELECT sum(count) FROM larder_zset_block WHERE id = k.id)"
+      " UNION ALL SELECT " KEY " || ' has no block that begins before every member' FROM larder_key AS k"
+      "  WHERE k.type = 5 AND k.first <> 0 AND NOT EXISTS (SELECT 1 FROM larder_zset_block"
+      "   WHERE id = k.id AND score = -9e999 AND member = x'')"
+      " UNION ALL SELECT " KEY
+      " || ' has a block with a number that was never given out' FROM larder_key AS k"
+      "  WHERE k.type = 5 AND EXISTS (SELECT 1 FROM larder_zset_block"
+      "   WHERE id = k.id AND block NOT BETWEEN 1 AND k.first - 1)"}},
     {"chunks without a key", {ORPHAN_CHECK("larder_chunk", "1")}},
     {"fields without a key", {ORPHAN_CHECK("larder_hash", "2")}},
     {"list items without a key", {ORPHAN_CHECK("larder_list", "3")}},
     {"set members without a key", {ORPHAN_CHECK("larder_set", "4")}},
     {"sorted set members without a key", {ORPHAN_CHECK("larder_zset", "5")}},
+    {"rank blocks without a key", {ORPHAN_CHECK("larder_zset_block", "5")}},
 };
 
 /* Prints what one check finds; *ret_found counts it. */

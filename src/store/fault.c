@@ -77,6 +77,11 @@ static enum status do_scan_items(struct store *s, const struct item_scan *q, sto
     PASS(scan_items(f->inner, q, fn, arg, err));
 }
 
+static enum status do_count_items(struct store *s, const struct item_scan *q, int64_t *ret, struct error *err)
+{
+    PASS(count_items(f->inner, q, ret, err));
+}
+
 static enum status do_count_expired(struct store *s, uint32_t db, int64_t now, int64_t *ret,
                                     struct error *err)
 {
@@ -153,6 +158,7 @@ static const struct store_ops fault_ops = {
     .get_items = do_get_items,
     .scan_keys = do_scan_keys,
     .scan_items = do_scan_items,
+    .count_items = do_count_items,
     .count_expired = do_count_expired,
     .count_keys = do_count_keys,
     .load_dbs = do_load_dbs,

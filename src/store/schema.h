@@ -20,12 +20,12 @@
    larder_list    (id, pos) · value           contiguous: pos in [first, first + size)
    larder_set     (id, member) · ord
    larder_zset    (id, member) · score · ord
-   larder_zset_block (id, block) · score · member · count    how many members a sorted set has from (score, member)
-                  on, in the order of score and member, up to where the next block begins. The first begins
-                  before every member. Only large sets have blocks; their key's `first` is the next number for
-                  one, and 0 without
      ord          numbers the items of one id from 0 to size - 1, in no particular order: removing an item
                   gives its number to the last one. For random members and for scans.
+   larder_zset_block (id, block) · score · member · count
+     count        how many members a sorted set has from (score, member) on, in the order of score and then
+                  member, up to where the next block begins. The first one begins before every member. Only
+                  large sets have blocks: their key's first is the next number for one, and 0 without any.
 
    larder_db      db · number · keys · expires   logical databases: where they are and what they count.
                   keys counts rows that are not deleted (-1), expired ones included; expires those of them

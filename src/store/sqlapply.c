@@ -97,13 +97,13 @@ static enum status put_item(struct sqlstore *s, const struct item_row *r, struct
     if (st != ST_OK)
         return st;
     bind_ref(q, &r->ref);
-    if (t == ITEM_CHUNK || t == ITEM_HASH || t == ITEM_LIST)
+    if (item_valued(t))
         sql_bind_blob(q, 3, r->value);
-    if (t == ITEM_ZSET)
+    if (item_scored(t))
         sql_bind_double(q, 4, r->score);
     if (t == ITEM_HASH)
         sql_bind_i64(q, 5, r->expire_at);
-    if (item_named(t))
+    if (item_counted(t))
         sql_bind_i64(q, 6, r->ord);
     return sql_run(q, err);
 }

@@ -29,13 +29,13 @@ static struct item_row read_item(struct sql_stmt *q, enum item_table table, int6
         r.ref.name = sql_column_blob(q, 0);
     else
         r.ref.pos = sql_column_i64(q, 0);
-    if (table == ITEM_CHUNK || table == ITEM_HASH || table == ITEM_LIST)
+    if (item_valued(table))
         r.value = sql_column_blob(q, 1);
-    if (table == ITEM_ZSET)
+    if (item_scored(table))
         r.score = sql_column_double(q, 2);
     if (table == ITEM_HASH)
         r.expire_at = sql_column_i64(q, 3);
-    if (item_named(table))
+    if (item_counted(table))
         r.ord = sql_column_i64(q, 4);
     return r;
 }
@@ -174,22 +174,32 @@ static void bind_bounds(struct sql_stmt *st, const struct item_scan *q, enum sca
         break;
     case ITEMS_BY_SCORE:
         sql_bind_double(st, 2, q->has_min ? q->min_score : -INFINITY);
-        sql_bind_blob(st, 5, q->has_min ? q->min_name : SLICE(""));
+        if (!begins_with_score(q))
+            sql_bind_blob(st, 5, q->min_name);
         if (end)
             sql_bind_double(st, 3, q->max_score);
-        if (end == END_AT)
+        if (end == END_AT || end == END_BELOW)
             sql_bind_blob(st, 6, q->max_name);
         break;
     }
+}
+
+static enum scan_end end_of(const struct item_scan *q)
+{
+    if (!q->has_max)
+        return END_OPEN;
+    if (q->order != ITEMS_BY_SCORE)
+        return END_AT;
+    if (q->below_max)
+        return q->max_name.n ? END_BELOW : END_BELOW_SCORE;
+    return q->max_name.p ? END_AT : END_AT_SCORE;
 }
 
 enum status sqlread_scan_items(struct store *base, const struct item_scan *q, store_item_fn *fn, void *arg,
                                struct error *err)
 {
     struct sqlstore *s = sqlstore_of(base);
-    enum scan_end end = !q->has_max                                           ? END_OPEN
-                        : q->order == ITEMS_BY_SCORE && q->max_name.p == NULL ? END_AT_SCORE
-                                                                              : END_AT;
+    enum scan_end end = end_of(q);
     struct sql_stmt *st;
     enum status rc = stmt_scan_items(s, q, end, &st, err);
     if (rc != ST_OK)
@@ -197,6 +207,7 @@ enum status sqlread_scan_items(struct store *base, const struct item_scan *q, st
     sql_bind_i64(st, 1, q->id);
     bind_bounds(st, q, end);
     sql_bind_i64(st, 4, q->limit);
+    sql_bind_i64(st, 7, q->skip);
     return each_item(st, q->table, q->id, fn, arg, err);
 }
 
@@ -213,6 +224,24 @@ static enum status read_two(struct sql_stmt *q, int64_t *ret_a, int64_t *ret_b, 
     }
     sql_reset(q);
     return st;
+}
+
+enum status sqlread_count_items(struct store *base, const struct item_scan *q, int64_t *ret,
+                                struct error *err)
+{
+    assert(q->table == ITEM_ZSET && q->order == ITEMS_BY_SCORE && q->has_min && q->has_max && q->below_max);
+    struct sql_stmt *st;
+    bool one = !(q->min_score < q->max_score);
+    enum status rc = stmt_fixed(sqlstore_of(base), one ? Q_COUNT_ONE_SCORE : Q_COUNT_SCORES, &st, err);
+    if (rc != ST_OK)
+        return rc;
+    sql_bind_i64(st, 1, q->id);
+    sql_bind_double(st, 2, q->min_score);
+    if (!one)
+        sql_bind_double(st, 3, q->max_score);
+    sql_bind_blob(st, 5, q->min_name);
+    sql_bind_blob(st, 6, q->max_name);
+    return read_two(st, ret, NULL, err);
 }
 
 enum status sqlread_count_expired(struct store *base, uint32_t db, int64_t now, int64_t *ret,

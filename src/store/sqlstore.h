@@ -31,8 +31,8 @@ enum statement {
 };
 
 /* How a scan of items ends. */
-enum scan_end { END_OPEN, END_AT, END_AT_SCORE, END_BELOW };
-#define SCAN_ENDS 4
+enum scan_end { END_OPEN, END_AT, END_AT_SCORE, END_BELOW, END_BELOW_SCORE };
+#define SCAN_ENDS 5
 
 /* A scan by score that begins before every member with its first score. */
 static inline bool begins_with_score(const struct item_scan *q)
@@ -49,8 +49,9 @@ struct sqlstore {
     struct sql_stmt *fixed[Q_FIXED];
     struct sql_stmt *get_item[ITEM_TABLES], *put_item[ITEM_TABLES], *del_item[ITEM_TABLES],
         *sweep_items[ITEM_TABLES];
-    struct sql_stmt *scan_items[ITEM_TABLES][4][2][2][SCAN_ENDS]; /* by order, reverse, begins_with_score, end */
-    struct sql_stmt *scan_keys[2][2][2][2];                       /* by order, with_value, has_after, has_end */
+    struct sql_stmt
+        *scan_items[ITEM_TABLES][4][2][2][SCAN_ENDS]; /* by order, reverse, begins_with_score, end */
+    struct sql_stmt *scan_keys[2][2][2][2];           /* by order, with_value, has_after, has_end */
     /* Room for sorting and for rows to be swept. */
     void *scratch;
     size_t scratch_bytes;
@@ -86,6 +87,22 @@ void stmt_finalize_all(struct sqlstore *s);
 static inline bool item_named(enum item_table t)
 {
     return t == ITEM_HASH || t == ITEM_SET || t == ITEM_ZSET;
+}
+
+/* Which tables have a value, a score, a number or count. */
+static inline bool item_valued(enum item_table t)
+{
+    return t == ITEM_CHUNK || t == ITEM_HASH || t == ITEM_LIST || t == ITEM_ZBLOCK;
+}
+
+static inline bool item_scored(enum item_table t)
+{
+    return t == ITEM_ZSET || t == ITEM_ZBLOCK;
+}
+
+static inline bool item_counted(enum item_table t)
+{
+    return item_named(t) || t == ITEM_ZBLOCK;
 }
 
 /* ---- sqlread.c ---- */

@@ -34,8 +34,8 @@ enum item_table {
     ITEM_LIST,  /* (id, pos): value */
     ITEM_SET,   /* (id, name): ord */
     ITEM_ZSET,  /* (id, name): score, ord */
-    ITEM_ZBLOCK /* (id, pos): score, value, ord. A rank block of a large sorted set: pos is its number, score and
-                   value the place it begins at, ord how many members it has */
+    ITEM_ZBLOCK /* (id, pos): score, value, ord. A rank block of a large sorted set: pos is its number, score
+                   and value the place it begins at, ord how many members it has */
 };
 #define ITEM_TABLES 6
 
@@ -80,8 +80,8 @@ struct item_row {
     struct slice value; /* CHUNK, HASH, LIST, ZBLOCK */
     double score;       /* ZSET, ZBLOCK */
     int64_t expire_at;  /* HASH */
-    int64_t ord;        /* HASH, SET, ZSET: numbers the items of one id from 0 without gaps. A scan BY_SCORE reads
-                           the index alone and does not tell it: -1 */
+    int64_t ord; /* HASH, SET, ZSET: numbers the items of one id from 0 without gaps. A scan BY_SCORE reads
+                    the index alone and does not tell it: -1 */
 };
 
 /* One logical database: which number its rows carry, how many rows it has (expired ones that are not swept
@@ -265,10 +265,10 @@ static inline MUST_CHECK enum status store_scan_items(struct store *s, const str
     return s->ops->scan_items(s, q, fn, arg, err);
 }
 
-/* How many members of a sorted set are in a range BY_SCORE that has both ends and is below_max; skip and limit
-   do not count. Costs what the range holds, but much less than reading it. */
-static inline MUST_CHECK enum status store_count_items(struct store *s, const struct item_scan *q, int64_t *ret,
-                                                       struct error *err)
+/* How many members of a sorted set are in a range BY_SCORE that has both ends and is below_max; skip and
+   limit do not count. Costs what the range holds, but much less than reading it. */
+static inline MUST_CHECK enum status store_count_items(struct store *s, const struct item_scan *q,
+                                                       int64_t *ret, struct error *err)
 {
     return s->ops->count_items(s, q, ret, err);
 }

@@ -171,16 +171,16 @@ static enum item_table table_of(enum row_type type)
     }
 }
 
-static enum status sweep_items(struct sweep *w, const struct trash_row *t)
+/* Removes rows of one id from one table; *ret_empty: there are no more. */
+static enum status sweep_table(struct sweep *w, int64_t id, enum item_table table, bool *ret_empty)
 {
-    enum item_table table = table_of(t->type);
     uint32_t weight = table == ITEM_CHUNK ? CHUNK_WEIGHT : 1;
     uint32_t limit = w->left / weight ? w->left / weight : 1;
     struct sql_stmt *q;
     enum status st = stmt_sweep_items(w->store, table, &q, w->err);
     if (st != ST_OK)
         return st;
-    sql_bind_i64(q, 1, t->id);
+    sql_bind_i64(q, 1, id);
     sql_bind_i64(q, 2, limit);
     st = sql_run(q, w->err);
     if (st != ST_OK)
@@ -188,7 +188,19 @@ static enum status sweep_items(struct sweep *w, const struct trash_row *t)
     uint64_t n = (uint64_t)w->store->sql->driver->changed_rows(w->store->sql);
     w->result->items += n;
     spend(w, n * weight);
-    return n < limit ? forget_trash(w, t) : ST_OK;
+    *ret_empty = n < limit;
+    return ST_OK;
+}
+
+static enum status sweep_items(struct sweep *w, const struct trash_row *t)
+{
+    bool empty;
+    enum status st = sweep_table(w, t->id, table_of(t->type), &empty);
+    if (st == ST_OK && empty && t->type == ROW_ZSET && w->left > 0)
+        st = sweep_table(w, t->id, ITEM_ZBLOCK, &empty);
+    else if (t->type == ROW_ZSET)
+        empty = false;
+    return st == ST_OK && empty ? forget_trash(w, t) : st;
 }
 
 static enum status first_trash(struct sqlstore *s, bool *ret_found, struct trash_row *ret, struct error *err)

@@ -1,0 +1,525 @@
+/* Sorted sets by rank and by score.
+
+   In memory the members are an array in order. A set that lives in the tables has rank blocks (blocks.h):
+   rows of larder_zset_block, and a copy of them beside the resident collections, which is read when somebody
+   asks for a rank and dropped whenever a resident would be. Adding or removing a member changes the count of
+   one block, in the same transaction; a batch that changes a block many times writes its row once.
+
+   A set that has just outgrown memory has no rows of blocks yet and counts as one block. The first write to
+   it makes rows, and when a command is done, blocks that have grown too large are divided. A block that gets
+   small is joined with its neighbour, and a set that is in memory again loses its blocks at the next write.
+   The key row knows: `first` of a sorted set is the next number for a block, 0 as long as there are none. */
+#include "engine/coll.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "base/vec.h"
+#include "engine/blocks.h"
+#include "engine/coll_internal.h"
+
+#define EMPTY ((struct slice){"", 0})
+
+/* ---- the blocks of a set in the tables ---- */
+
+static enum status take_block(void *arg, const struct item_row *row)
+{
+    struct blocks *b = arg;
+    struct block *block = blocks_insert(b, b->len, row->score, row->value);
+    block->number = row->ref.pos;
+    block->count = row->ord;
+    return ST_OK;
+}
+
+static struct item_scan every_block(const struct coll *c)
+{
+    return (struct item_scan){.table = ITEM_ZBLOCK, .id = c->id, .order = ITEMS_BY_POS, .limit = UINT32_MAX};
+}
+
+static enum status read_blocks(struct coll *c, struct blocks *b)
+{
+    if (c->first == 0) {
+        blocks_insert(b, 0, -INFINITY, EMPTY)->count = c->size;
+        return ST_OK;
+    }
+    struct item_scan q = every_block(c);
+    enum status st = view_scan_items(c->v, &q, take_block, b);
+    if (st == ST_OK && (!blocks_sort(b) || blocks_before(b, b->len) != c->size))
+        st = error_set(c->v->err, ST_CORRUPT,
+                       "the rank blocks of a sorted set do not add up to its %lld members",
+                       (long long)c->size);
+    return st;
+}
+
+/* What the blocks take is part of what residents take. */
+static void count_bytes(struct coll *c, struct resident *r)
+{
+    size_t before = r->bytes, now = blocks_bytes(r->blocks);
+    r->bytes += now - r->blocks_bytes;
+    r->blocks_bytes = now;
+    residents_after(&c->v->residents, r, before);
+}
+
+static enum status blocks_of(struct coll *c, struct resident **ret)
+{
+    assert(!c->res);
+    struct resident *r = residents_find(&c->v->residents, c->id);
+    if (!r || !r->blocks) {
+        struct blocks *b = blocks_new();
+        enum status st = read_blocks(c, b);
+        if (st != ST_OK) {
+            blocks_free(b);
+            return st;
+        }
+        if (!r) {
+            r = resident_new(c->id, ITEM_ZSET);
+            residents_add(&c->v->residents, r);
+        }
+        r->blocks = b;
+        count_bytes(c, r);
+    }
+    *ret = r;
+    return ST_OK;
+}
+
+static struct item_ref block_ref(const struct coll *c, int64_t number)
+{
+    return (struct item_ref){.table = ITEM_ZBLOCK, .id = c->id, .pos = number};
+}
+
+/* Writes a block's row. A new block gets its number here. */
+static enum status put_block(struct coll *c, struct block *b)
+{
+    bool fresh = b->number == 0;
+    if (fresh) {
+        if (c->first == 0)
+            c->first = 1;
+        b->number = c->first++;
+    }
+    struct item_row row = {
+        .ref = block_ref(c, b->number),
+        .score = b->score,
+        .value = arena_copy(&c->v->arena, block_name(b)),
+        .ord = b->count,
+    };
+    return fresh ? view_add_item(c->v, &row) : view_put_item(c->v, &row);
+}
+
+/* Adds the members of block i to those of the block before it, whose range it then belongs to. */
+static enum status join(struct coll *c, struct blocks *b, size_t i)
+{
+    struct item_ref gone = block_ref(c, b->at[i].number);
+    enum status st = gone.pos ? view_del_item(c->v, &gone) : ST_OK;
+    b->at[i - 1].count += b->at[i].count;
+    blocks_erase(b, i);
+    return st == ST_OK ? put_block(c, &b->at[i - 1]) : st;
+}
+
+static enum status adjust(struct coll *c, struct blocks *b, const struct coll_item *item, int64_t delta)
+{
+    size_t i = blocks_find(b, item->score, item->name);
+    blocks_add(b, i, delta);
+    assert(b->at[i].count >= 0);
+    if (b->at[i].count < BLOCK_MIN) {
+        if (i > 0 && b->at[i - 1].count + b->at[i].count <= BLOCK_JOIN)
+            return join(c, b, i);
+        if (i + 1 < b->len && b->at[i + 1].count + b->at[i].count <= BLOCK_JOIN)
+            return join(c, b, i + 1);
+    }
+    return put_block(c, &b->at[i]);
+}
+
+static enum status take_number(void *arg, const struct item_row *row)
+{
+    struct blocks *b = arg;
+    blocks_insert(b, b->len, 0, EMPTY)->number = row->ref.pos;
+    return ST_OK;
+}
+
+/* Ranks of a set in memory need no blocks. */
+static enum status drop_blocks(struct coll *c)
+{
+    struct blocks *b = blocks_new();
+    struct item_scan q = every_block(c);
+    enum status st = view_scan_items(c->v, &q, take_number, b);
+    for (size_t i = 0; st == ST_OK && i < b->len; i++) {
+        struct item_ref gone = block_ref(c, b->at[i].number);
+        st = view_del_item(c->v, &gone);
+    }
+    blocks_free(b);
+    c->first = 0;
+    return st;
+}
+
+enum status coll_zset_change(struct coll *c, const struct coll_item *was, const struct coll_item *now)
+{
+    if (c->res)
+        return c->first ? drop_blocks(c) : ST_OK;
+    if (was && now && !(was->score < now->score) && !(was->score > now->score))
+        return ST_OK;
+    struct resident *r;
+    enum status st = blocks_of(c, &r);
+    if (st != ST_OK)
+        return st;
+    residents_before(&c->v->residents, r);
+    if (was)
+        st = adjust(c, r->blocks, was, -1);
+    if (st == ST_OK && now)
+        st = adjust(c, r->blocks, now, 1);
+    return st;
+}
+
+/* ---- dividing blocks ---- */
+
+struct divide {
+    struct arena *arena;
+    int64_t piece; /* members of each part */
+    int64_t seen;
+    double prev_score;
+    struct slice prev_name;
+    struct fence {
+        double score;
+        struct slice name;
+    } * fences;
+    size_t n;
+};
+
+static enum status divide_at(void *arg, const struct item_row *row)
+{
+    struct divide *d = arg;
+    if (d->seen && d->seen % d->piece == 0) {
+        struct slice name = blocks_separator(d->prev_score, d->prev_name, row->score, row->ref.name);
+        d->fences[d->n++] = (struct fence){row->score, arena_copy(d->arena, name)};
+    }
+    d->seen++;
+    if (d->seen % d->piece == 0) {
+        d->prev_score = row->score;
+        d->prev_name = arena_copy(d->arena, row->ref.name);
+    }
+    return ST_OK;
+}
+
+static enum status divide(struct coll *c, struct blocks *b, size_t i)
+{
+    int64_t count = b->at[i].count;
+    int64_t parts = (count + BLOCK_TARGET - 1) / BLOCK_TARGET;
+    struct divide d = {.arena = &c->v->scratch, .piece = (count + parts - 1) / parts};
+    d.fences = arena_alloc(d.arena, (size_t)parts * sizeof *d.fences);
+    struct item_scan q = {
+        .table = ITEM_ZSET,
+        .id = c->id,
+        .order = ITEMS_BY_SCORE,
+        .has_min = true,
+        .min_score = b->at[i].score,
+        .min_name = block_name(&b->at[i]),
+        .limit = (uint32_t)count,
+    };
+    enum status st = view_scan_items(c->v, &q, divide_at, &d);
+    if (st == ST_OK && d.seen != count)
+        st = error_set(c->v->err, ST_CORRUPT, "a rank block says %lld members but %lld were found",
+                       (long long)count, (long long)d.seen);
+    for (size_t k = 0; st == ST_OK && k < d.n; k++) {
+        struct block *fresh = blocks_insert(b, i + k + 1, d.fences[k].score, d.fences[k].name);
+        int64_t left = count - (int64_t)(k + 1) * d.piece;
+        fresh->count = left < d.piece ? left : d.piece;
+        st = put_block(c, fresh);
+    }
+    b->at[i].count = d.piece;
+    b->tree_valid = false;
+    return st == ST_OK ? put_block(c, &b->at[i]) : st;
+}
+
+enum status coll_zset_settle(struct coll *c)
+{
+    struct resident *r = c->res ? NULL : residents_find(&c->v->residents, c->id);
+    enum status st = ST_OK;
+    if (!r || !r->blocks)
+        return ST_OK;
+    struct blocks *b = r->blocks;
+    if (b->grown) {
+        for (size_t i = b->len; st == ST_OK && i-- > 0;)
+            if (b->at[i].count > BLOCK_MAX)
+                st = divide(c, b, i);
+        b->grown = false;
+    }
+    count_bytes(c, r);
+    return st;
+}
+
+/* ---- reading ---- */
+
+/* Puts members in memory into order, and counts what that takes. */
+static struct member *const *sort(struct coll *c)
+{
+    size_t before = c->res->bytes;
+    struct member *const *sorted = resident_sorted(c->res);
+    residents_after(&c->v->residents, c->res, before);
+    return sorted;
+}
+
+/* How many members come before a place in the order. */
+static enum status position(struct coll *c, double score, struct slice name, int64_t *ret)
+{
+    if (c->res) {
+        sort(c);
+        *ret = (int64_t)resident_rank(c->res, score, name);
+        return ST_OK;
+    }
+    struct resident *r;
+    enum status st = blocks_of(c, &r);
+    if (st != ST_OK)
+        return st;
+    size_t i = blocks_find(r->blocks, score, name);
+    const struct block *b = &r->blocks->at[i];
+    *ret = blocks_before(r->blocks, i);
+    if (score_compare(b->score, block_name(b), score, name) == 0)
+        return ST_OK;
+    struct item_scan q = {
+        .table = ITEM_ZSET,
+        .id = c->id,
+        .order = ITEMS_BY_SCORE,
+        .has_min = true,
+        .min_score = b->score,
+        .min_name = block_name(b),
+        .has_max = true,
+        .max_score = score,
+        .max_name = name,
+        .below_max = true,
+    };
+    int64_t inside;
+    st = view_count_items(c->v, &q, &inside);
+    if (st == ST_OK)
+        *ret += inside;
+    return st;
+}
+
+enum status coll_rank_of(struct coll *c, const struct coll_bound *b, bool upper, int64_t *ret)
+{
+    bool behind = upper != b->exclusive; /* members that equal the bound come before it */
+    if (c->size == 0) {
+        *ret = 0;
+        return ST_OK;
+    }
+    if (!behind)
+        return position(c, b->score, b->has_name ? b->name : EMPTY, ret);
+    if (!b->has_name) {
+        if (isinf(b->score) && b->score > 0) {
+            *ret = c->size;
+            return ST_OK;
+        }
+        return position(c, nextafter(b->score, INFINITY), EMPTY, ret);
+    }
+    /* Nothing is between a name and the same with a NUL behind it. */
+    char *next = arena_alloc(&c->v->scratch, b->name.n + 1);
+    if (b->name.n)
+        memcpy(next, b->name.p, b->name.n);
+    next[b->name.n] = '\0';
+    return position(c, b->score, slice_of(next, b->name.n + 1), ret);
+}
+
+static enum status walk_memory(struct coll *c, int64_t from, int64_t to, bool reverse, coll_fn *fn, void *arg)
+{
+    struct member *const *sorted = sort(c);
+    enum status st = ST_OK;
+    for (int64_t i = 0; st == ST_OK && i <= to - from; i++) {
+        struct coll_item item = coll_from_member(sorted[reverse ? to - i : from + i]);
+        st = fn(arg, &item);
+    }
+    return st;
+}
+
+enum status coll_by_rank(struct coll *c, int64_t from, int64_t to, bool reverse, coll_fn *fn, void *arg)
+{
+    assert(from >= 0 && from <= to && to < c->size);
+    if (c->res)
+        return walk_memory(c, from, to, reverse, fn, arg);
+    struct resident *r;
+    enum status st = blocks_of(c, &r);
+    if (st != ST_OK)
+        return st;
+    struct blocks *b = r->blocks;
+    int64_t before;
+    size_t i = blocks_at_rank(b, reverse ? to : from, &before);
+    struct item_scan q = {
+        .table = ITEM_ZSET,
+        .id = c->id,
+        .order = ITEMS_BY_SCORE,
+        .reverse = reverse,
+        .limit = (uint32_t)(to - from + 1),
+    };
+    if (!reverse) {
+        q.has_min = true;
+        q.min_score = b->at[i].score;
+        q.min_name = block_name(&b->at[i]);
+        q.skip = (uint32_t)(from - before);
+    } else {
+        if (i + 1 < b->len) {
+            q.has_max = q.below_max = true;
+            q.max_score = b->at[i + 1].score;
+            q.max_name = block_name(&b->at[i + 1]);
+        }
+        q.skip = (uint32_t)(before + b->at[i].count - 1 - to);
+    }
+    struct coll_walk w = {fn, arg, 0};
+    st = view_scan_items(c->v, &q, coll_walk_row, &w);
+    if (st == ST_OK && w.seen != to - from + 1)
+        st = error_set(c->v->err, ST_CORRUPT, "members %lld to %lld of %lld are not all there",
+                       (long long)from, (long long)to, (long long)c->size);
+    return st;
+}
+
+/* ---- removing a range ---- */
+
+struct gather {
+    struct arena *arena;
+    struct coll_item *items;
+    size_t n;
+};
+
+static enum status gather_item(void *arg, const struct coll_item *item)
+{
+    struct gather *g = arg;
+    g->items[g->n] = *item;
+    g->items[g->n++].name = arena_copy(g->arena, item->name);
+    return ST_OK;
+}
+
+/* Leaves the rows as they are, under an id that the key will not have any more. */
+static void begin_anew(struct coll *c)
+{
+    struct resident *r = residents_find(&c->v->residents, c->id);
+    if (r)
+        residents_drop(&c->v->residents, r);
+    c->id = c->size = c->first = 0;
+    c->res = NULL;
+    c->dirty = true;
+}
+
+/* Starts the collection anew with only what stays: its rows get another id, the old ones go to the trash. */
+static enum status keep_others(struct coll *c, int64_t from, int64_t to)
+{
+    struct gather g = {.arena = &c->v->arena};
+    enum status st = ST_OK;
+    g.items = arena_alloc(&c->v->scratch, (size_t)(c->size - (to - from + 1) + 1) * sizeof *g.items);
+    if (from > 0)
+        st = coll_by_rank(c, 0, from - 1, false, gather_item, &g);
+    if (st == ST_OK && to + 1 < c->size)
+        st = coll_by_rank(c, to + 1, c->size - 1, false, gather_item, &g);
+    if (st == ST_OK)
+        begin_anew(c);
+    for (size_t i = 0; st == ST_OK && i < g.n; i++)
+        st = coll_add(c, &g.items[i]);
+    return st;
+}
+
+/* The items with the highest numbers take those of the ones that go. */
+struct renumber {
+    struct coll *c;
+    int64_t end;    /* how many stay */
+    bool *leaves;   /* by ord - end: it goes as well */
+    int64_t *holes; /* numbers below end that become free */
+    size_t nholes;
+    struct coll_item *moved;
+    size_t nmoved;
+};
+
+static enum status move_item(void *arg, const struct item_row *row)
+{
+    struct renumber *m = arg;
+    if (m->leaves[row->ord - m->end])
+        return ST_OK;
+    m->moved[m->nmoved++] = (struct coll_item){
+        .name = arena_copy(&m->c->v->arena, row->ref.name),
+        .score = row->score,
+        .ord = m->holes[m->nmoved],
+    };
+    return ST_OK;
+}
+
+static enum status renumber(struct renumber *m)
+{
+    struct coll *c = m->c;
+    struct item_scan q = {
+        .table = ITEM_ZSET,
+        .id = c->id,
+        .order = ITEMS_BY_ORD,
+        .has_min = true,
+        .min = m->end,
+        .has_max = true,
+        .max = c->size - 1,
+        .limit = UINT32_MAX,
+    };
+    enum status st = view_scan_items(c->v, &q, move_item, m);
+    if (st == ST_OK && m->nmoved != m->nholes)
+        st = error_set(c->v->err, ST_CORRUPT, "the numbers of a sorted set's members have gaps");
+    for (size_t i = 0; st == ST_OK && i < m->nmoved; i++) {
+        struct item_row row = {
+            .ref = {.table = ITEM_ZSET, .id = c->id, .name = m->moved[i].name},
+            .score = m->moved[i].score,
+            .ord = m->moved[i].ord,
+        };
+        st = view_put_item(c->v, &row);
+    }
+    return st;
+}
+
+static enum status remove_rows(struct coll *c, int64_t from, int64_t to)
+{
+    size_t n = (size_t)(to - from + 1);
+    struct arena *a = &c->v->scratch;
+    struct gather g = {.arena = &c->v->arena, .items = arena_alloc(a, n * sizeof *g.items)};
+    struct renumber m = {.c = c, .end = c->size - (int64_t)n};
+    m.leaves = arena_alloc(a, n * sizeof *m.leaves);
+    memset(m.leaves, 0, n * sizeof *m.leaves);
+    m.holes = arena_alloc(a, n * sizeof *m.holes);
+    m.moved = arena_alloc(a, n * sizeof *m.moved);
+    enum status st = coll_by_rank(c, from, to, false, gather_item, &g);
+    for (size_t i = 0; st == ST_OK && i < n; i++) {
+        struct coll_item item;
+        bool found;
+        st = coll_find(c, g.items[i].name, &found, &item);
+        if (st == ST_OK && !found)
+            st = error_set(c->v->err, ST_CORRUPT, "a member is in the index but not in its table");
+        if (st != ST_OK)
+            return st;
+        if (item.ord >= m.end)
+            m.leaves[item.ord - m.end] = true;
+        else
+            m.holes[m.nholes++] = item.ord;
+    }
+    if (st == ST_OK)
+        st = renumber(&m);
+    for (size_t i = 0; st == ST_OK && i < n; i++) {
+        struct item_ref ref = {.table = ITEM_ZSET, .id = c->id, .name = g.items[i].name};
+        st = coll_zset_change(c, &g.items[i], NULL);
+        if (st == ST_OK)
+            st = view_del_item(c->v, &ref);
+    }
+    c->size = m.end;
+    c->dirty = true;
+    return st;
+}
+
+static enum status remove_members(struct coll *c, int64_t from, int64_t to)
+{
+    size_t n = (size_t)(to - from + 1);
+    struct gather g = {.arena = &c->v->scratch, .items = arena_alloc(&c->v->scratch, n * sizeof *g.items)};
+    enum status st = coll_by_rank(c, from, to, false, gather_item, &g);
+    bool removed;
+    for (size_t i = 0; st == ST_OK && i < n; i++)
+        st = coll_remove(c, g.items[i].name, &removed);
+    return st;
+}
+
+enum status coll_remove_ranks(struct coll *c, int64_t from, int64_t to)
+{
+    assert(from >= 0 && from <= to && to < c->size);
+    int64_t n = to - from + 1;
+    if (n == c->size) {
+        begin_anew(c);
+        return ST_OK;
+    }
+    if (c->res || n == 1)
+        return remove_members(c, from, to);
+    return n > c->size / 2 ? keep_others(c, from, to) : remove_rows(c, from, to);
+}
