@@ -97,7 +97,7 @@ static void info_server(struct call *c, struct buf *out)
 
 static void info_clients(struct call *c, struct buf *out)
 {
-    add_u64(out, "connected_clients", c->server->nsessions - c->server->nmonitors);
+    add_u64(out, "connected_clients", c->server->nsessions);
     add_i64(out, "cluster_connections", 0);
     add_i64(out, "maxclients", c->server->config->maxclients);
     add_i64(out, "blocked_clients", 0);
@@ -255,20 +255,15 @@ static void info_errorstats(struct call *c, struct buf *out)
                  (unsigned long long)c->server->error_codes[i].count);
 }
 
-/* The time that a share of the calls stayed below, in microseconds: exact to the bucket, and within it as if
-   calls were spread evenly. */
-static double percentile(const struct command_stat *s, double share)
+/* A time that this share of the calls stayed below, in microseconds: the bound of the histogram's bucket. */
+static uint64_t percentile(const struct command_stat *s, double share)
 {
-    double wanted = share * (double)s->calls, seen = 0;
-    for (int i = 0; i < COMMAND_HISTOGRAM; i++) {
-        double here = (double)s->histogram[i];
-        if (here > 0 && seen + here >= wanted) {
-            double low = i > 0 ? (double)(UINT64_C(1) << (i - 1)) : 0, high = (double)(UINT64_C(1) << i);
-            return low + (high - low) * (wanted - seen) / here;
-        }
-        seen += here;
-    }
-    return 0;
+    double wanted = share * (double)s->calls;
+    uint64_t seen = 0;
+    int i = 0;
+    while (i < COMMAND_HISTOGRAM - 1 && (double)(seen += s->histogram[i]) < wanted)
+        i++;
+    return UINT64_C(1) << i;
 }
 
 static void info_latencystats(struct call *c, struct buf *out)
@@ -280,7 +275,7 @@ static void info_latencystats(struct call *c, struct buf *out)
             continue;
         command_full_name(command_by_index(i, NULL), name);
         buf_addf(out, "latency_percentiles_usec_%s:p50=%.3f,p99=%.3f,p99.9=%.3f\r\n", name,
-                 percentile(s, 0.5), percentile(s, 0.99), percentile(s, 0.999));
+                 (double)percentile(s, 0.5), (double)percentile(s, 0.99), (double)percentile(s, 0.999));
     }
 }
 
