@@ -1,6 +1,7 @@
 /* The program: subcommands, and the wiring of a server. The only file that knows all modules.
 
-   Exit codes: 0 all is well, 1 it failed, 2 the command line or the configuration is wrong. */
+   Exit codes: 0 all is well, 1 it failed, 2 the command line or the configuration is wrong, 3 check found
+   something wrong with the database. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -16,9 +17,10 @@
 #include "config/config.h"
 #include "engine/engine.h"
 #include "server/worker.h"
+#include "store/check.h"
 #include "store/store.h"
 
-enum { EXIT_USAGE = 2 };
+enum { EXIT_USAGE = 2, EXIT_FINDINGS = 3 };
 
 static int complain(const struct error *err)
 {
@@ -43,6 +45,7 @@ static int cmd_help(void)
         "in SQL tables\n\n"
         "Usage:\n"
         "  larder [serve] [FILE] [OPTION...]   serve clients; FILE is a config file\n"
+        "  larder check [--store URL]          check the tables and the integrity of a database\n"
         "  larder config [--markdown]          print a config file with every option and its default\n"
         "  larder commands                     print the commands it knows, as Markdown\n"
         "  larder --help | --version\n\n"
@@ -51,7 +54,9 @@ static int cmd_help(void)
         "Sizes: 512, 64kb, 256mb, 2gb. Times: 250ms, 5s, 2m, 1h.\n\n"
         "  --config FILE                       Read options from this file, too.\n");
     config_print_help(&out);
-    buf_addf(&out, "\nExit codes: 0 success, 1 failure, 2 wrong usage or configuration.\n");
+    buf_addf(
+        &out,
+        "\nExit codes: 0 success, 1 failure, 2 wrong usage or configuration, 3 check found something.\n");
     return print(&out);
 }
 
@@ -86,6 +91,21 @@ static int cmd_commands(int argc)
     }
     command_print_markdown(&out);
     return print(&out);
+}
+
+static int cmd_check(int argc, char **argv)
+{
+    struct config config;
+    struct error err;
+    bool sound = false;
+    config_init(&config);
+    enum status st = config_load(&config, argc, argv, &err);
+    if (st == ST_OK)
+        st = store_check(config.store, stdout, &sound, &err);
+    config_release(&config);
+    if (st != ST_OK)
+        return complain(&err);
+    return sound ? EXIT_SUCCESS : EXIT_FINDINGS;
 }
 
 static struct store_options store_options(const struct config *c)
@@ -157,7 +177,7 @@ static enum status signals_watch(struct signals *s, struct worker *w, struct err
 static void signals_end(struct signals *s)
 {
     atomic_store(&s->over, true);
-    pthread_kill(s->thread, SIGTERM);
+    pthread_kill(s->thread, SIGHUP); /* any of the set wakes it */
     pthread_join(s->thread, NULL);
 }
 
@@ -260,6 +280,8 @@ int main(int argc, char **argv)
         return cmd_help();
     if (asks_for(argc - 1, argv + 1, "--version", "-v"))
         return cmd_version();
+    if (strcmp(command, "check") == 0)
+        return cmd_check(argc - 2, argv + 2);
     if (strcmp(command, "config") == 0)
         return cmd_config(argc - 2, argv + 2);
     if (strcmp(command, "commands") == 0)

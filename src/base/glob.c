@@ -18,9 +18,20 @@ static bool same(char a, char b, bool ignore_case)
     return a == b || (ignore_case && lower(a) == lower(b));
 }
 
-static bool in_range(signed char from, signed char to, signed char c, bool ignore_case)
+static int signed_byte(char c)
 {
-    int lo = from < to ? from : to, hi = from < to ? to : from, x = c;
+    int byte = (unsigned char)c;
+    return byte < 128 ? byte : byte - 256;
+}
+
+static bool in_range(char from, char to, char c, bool ignore_case)
+{
+    int lo = signed_byte(from), hi = signed_byte(to), x = signed_byte(c);
+    if (lo > hi) {
+        int swap = lo;
+        lo = hi;
+        hi = swap;
+    }
     if (ignore_case) {
         lo = lower(lo);
         hi = lower(hi);
@@ -41,7 +52,7 @@ static size_t match_class(struct slice p, size_t i, char c, bool ignore_case, bo
             i++;
             match |= p.p[i] == c;
         } else if (i + 2 < p.n && p.p[i + 1] == '-') {
-            match |= in_range((signed char)p.p[i], (signed char)p.p[i + 2], (signed char)c, ignore_case);
+            match |= in_range(p.p[i], p.p[i + 2], c, ignore_case);
             i += 2;
         } else {
             match |= same(p.p[i], c, ignore_case);

@@ -68,14 +68,15 @@ char *mem_strndup(struct slice s)
 
 size_t mem_rss(void)
 {
+    /* "total resident ..." in pages */
+    char line[128] = "";
     FILE *f = fopen("/proc/self/statm", "re");
     if (!f)
         return 0;
-    size_t total = 0, resident = 0;
-    int n = fscanf(f, "%zu %zu", &total, &resident);
+    const char *space = fgets(line, sizeof line, f) ? strchr(line, ' ') : NULL;
     fclose(f);
     long page = sysconf(_SC_PAGESIZE);
-    return n == 2 && page > 0 ? resident * (size_t)page : 0;
+    return space && page > 0 ? strtoul(space, NULL, 10) * (size_t)page : 0;
 }
 
 #ifdef LARDER_JEMALLOC

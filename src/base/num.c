@@ -181,14 +181,8 @@ static bool parse_with_unit(struct slice s, const struct unit *units, uint64_t *
 bool num_parse_size(struct slice s, uint64_t *ret)
 {
     static const struct unit units[] = {
-        {"b", 1},
-        {"k", 1000},
-        {"kb", 1024},
-        {"m", 1000 * 1000},
-        {"mb", 1024 * 1024},
-        {"g", 1000 * 1000 * 1000},
-        {"gb", 1024 * 1024 * 1024},
-        {NULL, 1},
+        {"b", 1},         {"k", 1000},       {"kb", 1u << 10}, {"m", 1000000},
+        {"mb", 1u << 20}, {"g", 1000000000}, {"gb", 1u << 30}, {NULL, 1},
     };
     return parse_with_unit(s, units, ret);
 }
@@ -199,7 +193,7 @@ bool num_parse_duration(struct slice s, uint64_t unit_ms, uint64_t *ret_ms)
     if (s.n > 1 && s.p[0] == '0' && s.p[1] >= '0' && s.p[1] <= '9')
         return false;
     const struct unit units[] = {
-        {"ms", 1}, {"s", 1000}, {"m", 60 * 1000}, {"h", 3600 * 1000}, {"d", 86400 * 1000}, {NULL, unit_ms},
+        {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}, {NULL, unit_ms},
     };
     return parse_with_unit(s, units, ret_ms);
 }
