@@ -1,0 +1,199 @@
+/* A database in a folder of its own, and short ways to write and read rows, for the suites of the store. */
+#ifndef LARDER_TESTS_CONTRACT_FIXTURE_H
+#define LARDER_TESTS_CONTRACT_FIXTURE_H
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+#include "base/buf.h"
+#include "check.h"
+#include "store/store.h"
+
+#define DATABASES 16
+
+static struct {
+    char folder[128];
+    char path[160];
+} place;
+
+static inline int remove_entry(const char *path, const struct stat *sb, int type, struct FTW *ftw)
+{
+    (void)sb;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+static inline void leave_place(void)
+{
+    if (place.folder[0])
+        nftw(place.folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    place.folder[0] = '\0';
+}
+
+/* A new empty folder for the next test. */
+static inline void new_place(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    leave_place();
+    snprintf(place.folder, sizeof place.folder, "%s/larder-test-XXXXXX",
+             tmp && strlen(tmp) < 90 ? tmp : "/tmp");
+    if (!mkdtemp(place.folder)) {
+        perror("mkdtemp");
+        exit(EXIT_FAILURE);
+    }
+    snprintf(place.path, sizeof place.path, "%s/larder.db", place.folder);
+}
+
+static inline struct store_options options(void)
+{
+    return (struct store_options){
+        .url = place.path,
+        .durability = DURABILITY_OFF,
+        .databases = DATABASES,
+        .page_cache = 1 << 20,
+        .busy_ms = 50,
+    };
+}
+
+/* ---- SQL from the outside ---- */
+
+static inline void outside(const char *text)
+{
+    sqlite3 *db = NULL;
+    char *msg = NULL;
+    CHECK_EQ(sqlite3_open(place.path, &db), SQLITE_OK);
+    sqlite3_busy_timeout(db, 5000);
+    CHECK_EQ(sqlite3_exec(db, text, NULL, NULL, &msg), SQLITE_OK);
+    if (msg)
+        printf("    %s: %s\n", text, msg);
+    sqlite3_free(msg);
+    sqlite3_close(db);
+}
+
+static inline int64_t outside_i64(const char *text)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *st = NULL;
+    int64_t v = INT64_MIN;
+    CHECK_EQ(sqlite3_open(place.path, &db), SQLITE_OK);
+    sqlite3_busy_timeout(db, 5000);
+    CHECK_EQ(sqlite3_prepare_v2(db, text, -1, &st, NULL), SQLITE_OK);
+    if (sqlite3_step(st) == SQLITE_ROW)
+        v = sqlite3_column_int64(st, 0);
+    sqlite3_finalize(st);
+    sqlite3_close(db);
+    return v;
+}
+
+/* ---- rows ---- */
+
+static inline struct key_row string_row(uint32_t db, struct slice key, struct slice value)
+{
+    return (struct key_row){.db = db, .key = key, .type = ROW_STRING, .value = value, .version = 1};
+}
+
+/* Applies changes in a transaction of their own. */
+static inline enum status apply_now(struct store *s, struct changes *c, struct error *err)
+{
+    enum status st = store_begin(s, true, NULL, err);
+    if (st != ST_OK)
+        return st;
+    st = store_apply(s, c, err);
+    if (st != ST_OK) {
+        store_rollback(s);
+        return st;
+    }
+    return store_commit(s, err);
+}
+
+static inline enum status put_key_now(struct store *s, struct key_row *k, struct error *err)
+{
+    struct changes c = {.keys = k, .nkeys = 1};
+    return apply_now(s, &c, err);
+}
+
+/* Rows copied out of a callback. */
+struct rows {
+    struct key_row *keys;
+    size_t nkeys;
+    struct item_row *items;
+    size_t nitems;
+    size_t stop_after; /* 0: never; else the callback then answers ST_CONFLICT */
+    struct buf bytes[256];
+    size_t nbytes;
+};
+
+static inline struct slice keep(struct rows *r, struct slice s)
+{
+    if (r->nbytes == sizeof r->bytes / sizeof r->bytes[0])
+        abort();
+    struct buf *b = &r->bytes[r->nbytes++];
+    buf_add(b, s.p, s.n);
+    return buf_slice(b);
+}
+
+static inline enum status add_key(void *arg, const struct key_row *k)
+{
+    struct rows *r = arg;
+    r->keys = realloc(r->keys, (r->nkeys + 1) * sizeof *r->keys);
+    r->keys[r->nkeys] = *k;
+    r->keys[r->nkeys].key = keep(r, k->key);
+    r->keys[r->nkeys].value = keep(r, k->value);
+    r->nkeys++;
+    return r->stop_after && r->nkeys >= r->stop_after ? ST_CONFLICT : ST_OK;
+}
+
+static inline enum status add_item(void *arg, const struct item_row *i)
+{
+    struct rows *r = arg;
+    r->items = realloc(r->items, (r->nitems + 1) * sizeof *r->items);
+    r->items[r->nitems] = *i;
+    r->items[r->nitems].ref.name = keep(r, i->ref.name);
+    r->items[r->nitems].value = keep(r, i->value);
+    r->nitems++;
+    return r->stop_after && r->nitems >= r->stop_after ? ST_CONFLICT : ST_OK;
+}
+
+static inline void rows_release(struct rows *r)
+{
+    for (size_t i = 0; i < r->nbytes; i++)
+        buf_release(&r->bytes[i]);
+    free(r->keys);
+    free(r->items);
+    *r = (struct rows){0};
+}
+
+/* The row under a key into r: whether there is one. */
+static inline bool get_key(struct store *s, uint32_t db, struct slice key, struct rows *r)
+{
+    struct error err;
+    struct key_ref ref = {db, key};
+    size_t before = r->nkeys;
+    CHECK_OK(store_get_keys(s, &ref, 1, add_key, r, &err), &err);
+    return r->nkeys > before;
+}
+
+/* Runs fn in a process of its own; its exit code, or 128 + the signal that ended it. */
+static inline int in_child(int (*fn)(void))
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int code = fn();
+        fflush(stdout);
+        _exit(code);
+    }
+    int status = 0;
+    CHECK_EQ(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+#endif
