@@ -173,18 +173,18 @@ static enum status persist(struct call *c)
 /* clang-format off */
 #define SETS(name_, fn_, since_, summary_)                                                                   \
     {                                                                                                        \
-        .name = name_, .fn = fn_, .arity = -3, .flags = CMD_WRITE | CMD_FAST,                                \
+        .name = (name_), .fn = (fn_), .arity = -3, .flags = CMD_WRITE | CMD_FAST,                            \
         .categories = CAT_KEYSPACE | CAT_WRITE | CAT_FAST,                                                   \
         .keys = {{.flags = KEY_RW | KEY_UPDATE, .index = 1, .step = 1}},                                     \
-        .summary = summary_, .since = since_, .group = "generic", .complexity = ONE_ROW                      \
+        .summary = (summary_), .since = (since_), .group = "generic", .complexity = ONE_ROW                  \
     }
 
 #define TELLS(name_, fn_, since_, summary_, ...)                                                             \
     {                                                                                                        \
-        .name = name_, .fn = fn_, .arity = 2, .flags = CMD_READONLY | CMD_FAST,                              \
+        .name = (name_), .fn = (fn_), .arity = 2, .flags = CMD_READONLY | CMD_FAST,                          \
         .categories = CAT_KEYSPACE | CAT_READ | CAT_FAST,                                                    \
         .keys = {{.flags = KEY_RO | KEY_ACCESS, .index = 1, .step = 1}},                                     \
-        .summary = summary_, .since = since_, .group = "generic", .complexity = ONE_ROW, __VA_ARGS__         \
+        .summary = (summary_), .since = (since_), .group = "generic", .complexity = ONE_ROW, __VA_ARGS__     \
     }
 
 const struct command expire_commands[] = {

@@ -109,10 +109,8 @@ static enum status renamenx(struct call *c)
 static bool arg_db(struct call *c, int i, uint32_t *ret)
 {
     int64_t n;
-    if (!arg_i64(c, i, &n, NULL))
+    if (!arg_range(c, i, INT32_MIN, INT32_MAX, &n, NULL))
         return false;
-    if (n < INT32_MIN || n > INT32_MAX)
-        return arg_range(c, i, INT32_MIN, INT32_MAX, &n, NULL);
     if (n < 0 || n >= view_databases(c->view)) {
         reply_error(c->reply, ERR_DB_RANGE);
         return false;
@@ -374,10 +372,10 @@ static enum status object_help(struct call *c)
 /* clang-format off */
 #define OBJECT_SUB(name_, fn_, since_, summary_)                                                             \
     {                                                                                                        \
-        .name = name_, .fn = fn_, .arity = 3, .flags = CMD_READONLY,                                         \
+        .name = (name_), .fn = (fn_), .arity = 3, .flags = CMD_READONLY,                                     \
         .categories = CAT_KEYSPACE | CAT_READ | CAT_SLOW,                                                    \
         .keys = {{.flags = KEY_RO, .index = 2, .step = 1}},                                                  \
-        .summary = summary_, .since = since_, .group = "generic", .complexity = "O(1)",                      \
+        .summary = (summary_), .since = (since_), .group = "generic", .complexity = "O(1)",                  \
         .tips = {"nondeterministic_output"}                                                                  \
     }
 

@@ -253,7 +253,7 @@ static enum status run_steps(struct world *w)
 /* The Nth call of the store fails, for every N. */
 static void fail_every_call(bool late, bool sticky, enum status status)
 {
-    char context[64];
+    static char context[64];
     bool failed = true;
     for (uint64_t nth = 1; failed && nth < 200 && !check.checks_failed; nth++) {
         struct world w = {0};

@@ -544,7 +544,7 @@ static void check_tables(struct run *r)
 static void run_seed(uint64_t seed, int batches, bool faults)
 {
     static struct run r;
-    char context[64];
+    static char context[64];
     memset(&r, 0, sizeof r);
     rand_seed(&r.rnd, seed);
     for (size_t i = 0; i < sizeof r.noise; i++)
@@ -572,7 +572,7 @@ static void run_seed(uint64_t seed, int batches, bool faults)
 static int batches(void)
 {
     const char *text = getenv("LARDER_TEST_BATCHES");
-    return text ? atoi(text) : 150;
+    return text ? (int)strtol(text, NULL, 10) : 150;
 }
 
 static void random_commands(void)
