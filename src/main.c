@@ -22,10 +22,10 @@
 
 enum { EXIT_USAGE = 2, EXIT_FINDINGS = 3 };
 
-static int complain(const struct error *err)
+static int complain(const char *text, int code)
 {
-    fprintf(stderr, "larder: %s\n", err->text);
-    return err->code == ST_INVALID ? EXIT_USAGE : EXIT_FAILURE;
+    fprintf(stderr, "larder: %s\n", text);
+    return code;
 }
 
 /* Prints what a function made, and releases it. */
@@ -71,10 +71,8 @@ static int cmd_config(int argc, char **argv)
 {
     struct buf out = {0};
     bool markdown = argc == 1 && strcmp(argv[0], "--markdown") == 0;
-    if (argc && !markdown) {
-        fprintf(stderr, "larder: config takes no argument but --markdown\n");
-        return EXIT_USAGE;
-    }
+    if (argc && !markdown)
+        return complain("config takes no argument but --markdown", EXIT_USAGE);
     if (markdown)
         config_print_markdown(&out);
     else
@@ -85,10 +83,8 @@ static int cmd_config(int argc, char **argv)
 static int cmd_commands(int argc)
 {
     struct buf out = {0};
-    if (argc) {
-        fprintf(stderr, "larder: commands takes no argument\n");
-        return EXIT_USAGE;
-    }
+    if (argc)
+        return complain("commands takes no argument", EXIT_USAGE);
     command_print_markdown(&out);
     return print(&out);
 }
@@ -99,13 +95,15 @@ static int cmd_check(int argc, char **argv)
     struct error err;
     bool sound = false;
     config_init(&config);
-    enum status st = config_load(&config, argc, argv, &err);
-    if (st == ST_OK)
-        st = store_check(config.store, stdout, &sound, &err);
+    int code = EXIT_SUCCESS;
+    if (config_load(&config, argc, argv, &err) != ST_OK)
+        code = complain(err.text, EXIT_USAGE);
+    else if (store_check(config.store, stdout, &sound, &err) != ST_OK)
+        code = complain(err.text, EXIT_FAILURE);
+    else if (!sound)
+        code = EXIT_FINDINGS;
     config_release(&config);
-    if (st != ST_OK)
-        return complain(&err);
-    return sound ? EXIT_SUCCESS : EXIT_FINDINGS;
+    return code;
 }
 
 static struct store_options store_options(const struct config *c)
@@ -233,35 +231,38 @@ static enum status serve(struct config *c, struct signals *signals, struct error
     return st;
 }
 
+/* With a configuration that is right. */
+static int serve_and_log(struct config *c)
+{
+    struct error err;
+    struct signals signals = {0};
+    log_set_level((enum log_level)c->loglevel);
+    if (log_set_file(c->logfile, &err) != ST_OK)
+        return complain(err.text, EXIT_FAILURE);
+    umask(umask(0) | 027); /* the data is not for everyone */
+    signals_block(&signals);
+    enum status st = serve(c, &signals, &err);
+    if (st == ST_OK) {
+        log_info("stopped", NULL);
+        return EXIT_SUCCESS;
+    }
+    char text[sizeof err.text + 64];
+    log_error("the server cannot go on", "status=%s error=%s", status_name(st),
+              log_quote(text, sizeof text, err.text));
+    if (c->logfile[0])
+        complain(err.text, EXIT_FAILURE); /* whoever started it may not look into the log */
+    return EXIT_FAILURE;
+}
+
 static int cmd_serve(int argc, char **argv)
 {
     struct config config;
     struct error err;
-    struct signals signals = {0};
     config_init(&config);
-    enum status st = config_load(&config, argc, argv, &err);
-    if (st == ST_OK) {
-        log_set_level((enum log_level)config.loglevel);
-        st = log_set_file(config.logfile, &err);
-    }
-    if (st != ST_OK) {
-        config_release(&config);
-        return complain(&err);
-    }
-    umask(umask(0) | 027); /* the data is not for everyone */
-    signals_block(&signals);
-    st = serve(&config, &signals, &err);
-    if (st == ST_OK) {
-        log_info("stopped", NULL);
-    } else {
-        char text[sizeof err.text + 64];
-        log_error("the server cannot go on", "status=%s error=%s", status_name(st),
-                  log_quote(text, sizeof text, err.text));
-        if (config.logfile[0])
-            complain(&err); /* whoever started it may not look into the log */
-    }
+    int code = config_load(&config, argc, argv, &err) == ST_OK ? serve_and_log(&config)
+                                                               : complain(err.text, EXIT_USAGE);
     config_release(&config);
-    return st == ST_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    return code;
 }
 
 static bool asks_for(int argc, char **argv, const char *flag, const char *letter)
@@ -271,6 +272,13 @@ static bool asks_for(int argc, char **argv, const char *flag, const char *letter
             return true;
     }
     return false;
+}
+
+/* A first argument without dashes that is no subcommand. */
+static bool may_be_config_file(const char *arg)
+{
+    size_t n = strlen(arg);
+    return (n > 5 && strcmp(arg + n - 5, ".conf") == 0) || access(arg, F_OK) == 0;
 }
 
 int main(int argc, char **argv)
@@ -287,5 +295,9 @@ int main(int argc, char **argv)
     if (strcmp(command, "commands") == 0)
         return cmd_commands(argc - 2);
     bool named = argc > 1 && strcmp(command, "serve") == 0;
+    if (argc > 1 && !named && command[0] != '-' && !may_be_config_file(command)) {
+        fprintf(stderr, "larder: there is no command \"%s\"; larder --help lists them\n", command);
+        return EXIT_USAGE;
+    }
     return cmd_serve(argc - 1 - named, argv + 1 + named);
 }

@@ -283,7 +283,7 @@ void config_init(struct config *c)
     *c = (struct config){0};
     const struct option *o;
     for (int i = 0; (o = config_option(i)); i++) {
-        struct error err;
+        struct error err = {0};
         if (config_set(c, o, slice_str(o->initial), "default", &err) != ST_OK) {
             fprintf(stderr, "larder: %s\n", err.text); /* a mistake in the table */
             abort();

@@ -82,6 +82,7 @@ struct option {
     uint64_t unit;            /* DURATION: milliseconds that a bare number counts in */
     const char *const *words; /* ENUM: accepted words, the value is the index; ends with NULL */
     const char *const *alias; /* ENUM: pairs of another spelling and its word; ends with NULL; may be NULL */
+    const char *placeholder;  /* STRING: what stands for the value in --help: "PATH" */
     const char *accepts;      /* "a port from 0 to 65535": follows "expected" in messages; in the docs */
     const char *summary;      /* one sentence */
     const char *comment;      /* more, for the config file and the docs; may be NULL */

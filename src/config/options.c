@@ -26,7 +26,7 @@ static const char *const debug_words[] = {"no", "yes", "local", NULL};
 /* clang-format off */
 static const struct option options[] = {
     {.name = "bind", .kind = OPT_STRING, .multi = true, AT(bind), .initial = "127.0.0.1 -::1", .group = NETWORK,
-     .accepts = "addresses separated by spaces",
+     .placeholder = "ADDRESS...", .accepts = "addresses separated by spaces",
      .summary = "The addresses to listen on.",
      .comment = "\"*\" stands for every IPv4 address and \"::*\" for every IPv6 one. An address with a \"-\" in "
                 "front may be missing on this machine."},
@@ -34,7 +34,7 @@ static const struct option options[] = {
      .accepts = "a port from 0 to 65535",
      .summary = "The TCP port of the Redis protocol; 0 turns TCP off."},
     {.name = "unixsocket", .kind = OPT_STRING, AT(unixsocket), .initial = "", .group = NETWORK,
-     .accepts = "a path",
+     .placeholder = "PATH", .accepts = "a path",
      .summary = "A Unix socket to listen on as well; empty for none."},
     {.name = "unixsocketperm", .kind = OPT_OCTAL, AT(unixsocketperm), .initial = "0", .max = 0777, .group = NETWORK,
      .accepts = "an octal mode from 0 to 777",
@@ -52,12 +52,12 @@ static const struct option options[] = {
      .summary = "Without a password, refuse clients that do not come from this machine."},
     {.name = "requirepass", .kind = OPT_STRING, .live = true, .secret = true, AT(requirepass), .initial = "",
      .group = NETWORK,
-     .accepts = "a password",
+     .placeholder = "PASSWORD", .accepts = "a password",
      .summary = "The password that clients give with AUTH; empty for none.",
      .comment = "A flag is visible to other users of the machine: prefer the config file or the environment."},
 
     {.name = "store", .kind = OPT_STRING, AT(store), .initial = "sqlite:larder.db", .group = DATABASE,
-     .accepts = "sqlite:PATH",
+     .placeholder = "URL", .accepts = "sqlite:PATH",
      .summary = "Where the data is.",
      .comment = "sqlite:PATH is a SQLite database, created when there is none. One server at a time may have it."},
     {.name = "durability", .kind = OPT_ENUM, .live = true, AT(durability), .initial = "always",
@@ -137,7 +137,7 @@ static const struct option options[] = {
      .summary = "The least important lines to log.",
      .comment = "Redis' names verbose and notice are taken for debug and info."},
     {.name = "logfile", .kind = OPT_STRING, AT(logfile), .initial = "", .group = INSIGHT,
-     .accepts = "a path",
+     .placeholder = "PATH", .accepts = "a path",
      .summary = "The file to log to; empty for standard error.",
      .comment = "SIGHUP opens it anew, for log rotation."},
     {.name = "slowlog-log-slower-than", .kind = OPT_INT, .live = true, AT(slowlog_log_slower_than),

@@ -54,12 +54,11 @@ void config_print_file(struct buf *out)
 static void put_placeholder(struct buf *out, const struct option *o)
 {
     static const char *const names[] = {
-        [OPT_STRING] = "TEXT", [OPT_INT] = "NUMBER",
-        [OPT_OCTAL] = "MODE",  [OPT_BOOL] = "yes|no",
-        [OPT_SIZE] = "SIZE",   [OPT_DURATION] = "TIME",
-        [OPT_ENUM] = "",       [OPT_OUTPUT_LIMIT] = "CLASS HARD SOFT SECONDS",
+        [OPT_INT] = "NUMBER", [OPT_OCTAL] = "MODE",    [OPT_BOOL] = "yes|no",
+        [OPT_SIZE] = "SIZE",  [OPT_DURATION] = "TIME", [OPT_OUTPUT_LIMIT] = "CLASS HARD SOFT SECONDS",
     };
-    buf_addf(out, "%s", names[o->kind]);
+    const char *name = o->kind == OPT_STRING ? o->placeholder : names[o->kind];
+    buf_addf(out, "%s", name ? name : "");
     for (int i = 0; o->kind == OPT_ENUM && o->words[i]; i++)
         buf_addf(out, "%s%s", i ? "|" : "", o->words[i]);
 }

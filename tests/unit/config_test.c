@@ -70,6 +70,7 @@ static void the_table_is_sound(void)
         check.context = o->name;
         CHECK(config_find(slice_str(o->name)) == o);
         CHECK(o->summary && o->accepts && o->group && o->initial);
+        CHECK(o->kind != OPT_STRING || o->placeholder);
         CHECK(o->kind != OPT_DURATION || o->unit > 0);
         for (int human = 0; human < 2; human++) {
             config_get(&c, o, human, &text);
