@@ -23,8 +23,8 @@ def refused(larder):
     """Starts a server that must not start; what it said."""
     with pytest.raises(servers.StartError) as caught:
         larder.start()
-    assert caught.value.code > 0, f"ended by a signal: {caught.value.code}"
     larder.process = None
+    assert caught.value.code > 0, f"ended by a signal: {caught.value.code}"
     larder.check_log()
     return caught.value.log
 
@@ -42,7 +42,7 @@ def test_a_second_server_is_refused(fleet):
             second = fleet.new(servers.Larder, data=store.SqliteStore(path.parent))
             second.store.url = f"sqlite:{path}"
             said = refused(second)
-            assert "another" in said and str(first.store.path.name) in said, said
+            assert f"{path} is in use by another server: pid {first.pid} " in said, said
             assert c("GET", "k") == b"v"
         c("SET", "k", "w")
     first.kill()
@@ -124,7 +124,6 @@ def test_disk_full_when_a_server_starts(fleet, small_disk):
     with larder.connect() as c:
         done, _ = fill(c)
     larder.kill()
-    (small_disk / "ballast").write_bytes(b"x")
     try:
         larder.start()
     except servers.StartError as e:
@@ -213,16 +212,13 @@ def test_a_damaged_file_is_told(fleet):
         assert e.code > 0
         larder.process = None
         return
-    # It may open when the damage is elsewhere: then a read answers the value or an error, never something else.
+    # It opens when the damage is elsewhere; then it is told to whoever reads there. (Noise within a value cannot be
+    # told from a value: SQLite keeps no checksums.)
     with larder.connect() as c:
         replies = c.pipeline([["GET", f"key:{i}"] for i in range(2000)])
-        wrong = [
-            (i, r)
-            for i, r in enumerate(replies)
-            if not r.is_error and r.plain() not in (f"{i}:".encode() + b"v" * 500, None)
-        ]
-        assert not wrong, wrong[:3]
-        assert any(r.is_error for r in replies), "damage must be told, not taken for missing keys"
+        errors = [r.value.decode() for r in replies if r.is_error]
+        assert errors, "damage must be told, not taken for missing keys"
+        assert all("damaged" in error for error in errors), errors[0]
         assert c("PING") == b"PONG"
 
 
