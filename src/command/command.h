@@ -173,8 +173,8 @@ const struct command *command_parent(const struct command *c);
 #define COMMAND_NAME_CHARS 64
 void command_full_name(const struct command *c, char out[COMMAND_NAME_CHARS]);
 
-/* Which arguments are keys, by the specs. flags (may be NULL) gets each key's flags. -1: the arguments make no
-   sense. */
+/* Which arguments are keys, by the specs. flags (may be NULL) gets each key's flags. -1: the arguments make
+   no sense. */
 int command_keys(const struct command *c, const struct slice *argv, int argc, int *ret_index,
                  uint32_t *ret_flags, int cap);
 

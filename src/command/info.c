@@ -109,9 +109,7 @@ static void info_memory(struct call *c, struct buf *out)
 {
     struct server *s = c->server;
     const struct cache_stats *cache = cache_get_stats(engine_cache(s->engine));
-    uint64_t used = mem_used(), rss = mem_rss();
-    if (used > s->stats.peak_memory)
-        s->stats.peak_memory = used;
+    uint64_t used = server_used_memory(s), rss = mem_rss();
     uint64_t dataset = cache->bytes < used ? cache->bytes : used;
     uint64_t total = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     add_bytes(out, "used_memory", used);

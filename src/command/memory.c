@@ -55,9 +55,7 @@ static enum status memory_stats(struct call *c)
 {
     struct server *s = c->server;
     const struct cache_stats *cache = cache_get_stats(engine_cache(s->engine));
-    size_t used = mem_used();
-    if (used > s->stats.peak_memory)
-        s->stats.peak_memory = used;
+    size_t used = server_used_memory(s);
     size_t dataset = cache->bytes < used ? cache->bytes : used;
     reply_map(c->reply, 10);
     reply_pair(c->reply, "peak.allocated", s->stats.peak_memory);
@@ -79,7 +77,7 @@ static enum status memory_doctor(struct call *c)
 {
     const struct cache *cache = engine_cache(c->server->engine);
     const struct cache_stats *s = cache_get_stats(cache);
-    size_t used = mem_used(), rss = mem_rss(), budget = cache_budget(cache);
+    size_t used = server_used_memory(c->server), rss = mem_rss(), budget = cache_budget(cache);
     uint64_t lookups = s->hits + s->misses;
     struct buf out = {0};
     if (lookups > 10000 && s->evicted && s->misses * 10 > lookups)

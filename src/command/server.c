@@ -26,7 +26,7 @@ void server_init(struct server *s, struct config *config, struct engine *engine)
     s->clock_us = s->start_us;
     s->start_wall_ms = clock_wall_us() / 1000;
     s->last_save_ms = s->start_wall_ms;
-    s->start_memory = mem_used();
+    s->start_memory = server_used_memory(s);
     s->sweep_active = true;
     s->stats.sample_at_us = s->start_us;
     uint8_t id[20];
@@ -92,9 +92,17 @@ void server_tick(struct server *s)
     sample(&st->ops, st->commands, elapsed, st->slot);
     sample(&st->input, st->net_in, elapsed, st->slot);
     sample(&st->output, st->net_out, elapsed, st->slot);
+    server_used_memory(s);
+}
+
+size_t server_used_memory(struct server *s)
+{
     size_t used = mem_used();
-    if (used > st->peak_memory)
-        st->peak_memory = used;
+    if (used == 0)
+        used = mem_rss();
+    if (used > s->stats.peak_memory)
+        s->stats.peak_memory = used;
+    return used;
 }
 
 uint64_t rate_mean(const struct rate *r)
@@ -115,9 +123,8 @@ void server_saved(struct server *s)
 void server_reset_stats(struct server *s)
 {
     struct server_stats *st = &s->stats;
-    uint64_t peak = mem_used();
     memset(st, 0, sizeof *st);
-    st->peak_memory = peak;
+    server_used_memory(s);
     st->sample_at_us = clock_mono_us();
     memset(s->command_stats, 0, (size_t)command_count() * sizeof *s->command_stats);
     s->nerror_codes = 0;

@@ -72,11 +72,11 @@ struct server {
     size_t start_memory;
     /* SAVE and BGSAVE: the worker ends the batch, syncs the database and calls server_saved. */
     bool sync_wanted;
-    bool end_batch; /* what follows belongs to another batch */
+    bool end_batch;       /* what follows belongs to another batch */
     int64_t last_save_ms; /* wall */
     uint64_t saved_dirty; /* the engine's `dirty` then */
     uint64_t saves;
-    int tcp_port;         /* the one really bound */
+    int tcp_port; /* the one really bound */
     enum pause_mode pause;
     int64_t pause_until_us; /* monotonic */
     bool sweep_active;      /* DEBUG SET-ACTIVE-EXPIRE */
@@ -103,6 +103,9 @@ void server_remove_session(struct server *s, struct session *c);
 /* Once a second (or so): samples for instantaneous_ops_per_sec, peak memory. */
 void server_tick(struct server *s);
 uint64_t rate_mean(const struct rate *r);
+
+/* Bytes of memory in use (what is resident, where the allocator does not tell); keeps the peak. */
+size_t server_used_memory(struct server *s);
 
 /* What sync_wanted asked for has been done. */
 void server_saved(struct server *s);

@@ -48,7 +48,7 @@ static struct {
 
 #define FOLD 0x2020202020202020u
 
-static uint64_t load8(const char *p)
+static inline uint64_t load8(const char *p)
 {
     uint64_t v;
     memcpy(&v, p, sizeof v);
@@ -57,7 +57,7 @@ static uint64_t load8(const char *p)
 
 /* The first and last eight bytes of a name of 1 to MAX_NAME bytes, upper case folded to lower. A short name's
    bytes are put together without reading beyond it. */
-static void fold_name(struct slice name, uint64_t *ret_head, uint64_t *ret_tail)
+static inline void fold_name(struct slice name, uint64_t *ret_head, uint64_t *ret_tail)
 {
     uint64_t head = 0, tail = 0;
     if (name.n >= 8) {
@@ -77,7 +77,7 @@ static void fold_name(struct slice name, uint64_t *ret_head, uint64_t *ret_tail)
     *ret_tail = tail | FOLD;
 }
 
-static size_t slot_of(uint64_t head, uint64_t tail, size_t length)
+static inline size_t slot_of(uint64_t head, uint64_t tail, size_t length)
 {
     uint64_t h = (head ^ (tail << 7 | tail >> 57) ^ length) * 0x9E3779B97F4A7C15u;
     return (size_t)(h >> 54);
