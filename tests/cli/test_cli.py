@@ -1,0 +1,190 @@
+"""The program as a person meets it: subcommands, options, exit codes, signals, logs."""
+
+import os
+import re
+import signal
+
+import pytest
+
+from harness import servers, wait
+
+
+def run(*args, **more):
+    return servers.run(list(args), **more)
+
+
+def refused(*args, code=2, **more):
+    """What larder says on its way out."""
+    done = run(*args, **more)
+    assert (done.returncode, done.stdout) == (code, ""), done
+    assert done.stderr.count("\n") == 1 and done.stderr.startswith("larder: ")
+    return done.stderr.removeprefix("larder: ").rstrip("\n")
+
+
+# --- words
+
+
+def test_help_and_version():
+    assert re.fullmatch(r"larder \d+\.\d+\.\d+\n", run("--version").stdout)
+    done = run("--help")
+    assert done.returncode == 0 and not done.stderr
+    for option in ("--port", "--bind", "--http-port", "--store", "--durability", "--cache-memory", "--workers", "--config"):
+        assert f"  {option} " in done.stdout
+    assert run("serve", "-h").stdout == done.stdout
+
+
+def test_the_config_file_in_the_repository_is_current():
+    done = run("config")
+    assert done.returncode == 0
+    assert (servers.ROOT / "larder.conf").read_text() == done.stdout, "write it anew: make docs"
+
+
+def test_the_man_page_knows_the_subcommands_and_exit_codes():
+    page = (servers.ROOT / "docs" / "larder.1").read_text()
+    for name in ("serve", "check", "config", "commands"):
+        assert f".It Cm {name}\n" in page
+    for code in range(4):
+        assert f".It {code}\n" in page
+
+
+# --- mistakes
+
+
+def test_wrong_values_name_option_origin_and_form(tmp_path):
+    conf = tmp_path / "a.conf"
+    conf.write_text("# mine\ncache-memory 1tb\n")
+    assert refused("--port", "70000") == '--port: "70000" is no value for port: expected a port from 0 to 65535'
+    assert refused(env={"LARDER_DURABILITY": "maybe"}) == (
+        'LARDER_DURABILITY: "maybe" is no value for durability: expected always, everysec or off'
+    )
+    assert refused("--config", str(conf)) == (
+        f'{conf}:2: "1tb" is no value for cache-memory: expected a size in bytes, or with kb, mb, gb'
+    )
+    assert "no HTTP API" in refused("--http-port=8080")
+    assert "SQLite takes one" in refused("--workers=4")
+
+
+def test_unknown_words():
+    assert refused("--prot", "1") == '--prot: there is no option "prot"; did you mean port?'
+    assert refused("sevre") == 'there is no command "sevre"; larder --help lists them'
+    assert refused("--port") == "--port: port takes one value, expected a port from 0 to 65535"
+    assert refused("check", "--stor", "x") == '--stor: there is no option "stor"; did you mean store?'
+    assert refused("config", "--html") == "config takes no argument but --markdown"
+    assert refused("absent.conf") == "cannot open the config file absent.conf: No such file or directory"
+
+
+def test_a_password_is_in_no_message_and_no_log(fleet):
+    larder = fleet.larder("--loglevel", "debug", "--requirepass", "s3cret")
+    with larder.connect() as c:
+        assert c("AUTH", "s3cret") == b"OK"
+        assert c("CONFIG", "SET", "requirepass", "an0ther") == b"OK"
+    larder.stop()
+    assert "s3cret" not in larder.log_text() and "an0ther" not in larder.log_text()
+
+
+# --- check
+
+
+def test_check(larder, tmp_path):
+    with larder.connect() as c:
+        c("SET", "a", "b")
+    larder.check()
+    larder.stop()
+    larder.check()
+    assert refused("check", "--store", f"sqlite:{tmp_path}/absent.db", code=1)
+    assert not (tmp_path / "absent.db").exists()
+
+
+@pytest.mark.sqlite
+def test_check_finds(larder):
+    with larder.connect() as c:
+        c("SET", "a", "b")
+    larder.stop()
+    larder.store.query("UPDATE larder_db SET keys = keys + 5")
+    done = run("check", "--store", larder.store.url)
+    assert done.returncode == 3, done
+    assert done.stdout
+
+
+# --- a server's life
+
+
+def test_the_first_line_of_the_log(larder):
+    line = larder.log_text().splitlines()[0]
+    for part in ("level=info", f"port={larder.port}", f'store="{larder.store.url}"', 'durability="always"', 'cache_memory="256mb"'):
+        assert part in line
+    assert re.match(r"ts=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z level=info msg=\"ready\" version=\d+\.\d+\.\d+ pid=", line)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_end_it_cleanly(larder, number):
+    with larder.connect() as c:
+        c("SET", "a", "b")
+        larder.stop(number)
+    assert 'msg="stopped"' in larder.log_text()
+    larder.start()
+    with larder.connect() as c:
+        assert c("GET", "a") == b"b"
+
+
+def test_sighup_opens_the_log_anew(fleet, tmp_path):
+    path, rotated = tmp_path / "my log", tmp_path / "my log.1"
+    larder = fleet.larder("--logfile", str(path), "--loglevel", "info")
+    wait.until(lambda: path.exists() and "ready" in path.read_text(), "the log has a line")
+    path.rename(rotated)
+    larder.process.send_signal(signal.SIGHUP)
+    wait.until(path.exists, "the log is there again")
+    larder.stop()
+    assert 'msg="stopped"' in path.read_text() and 'msg="stopped"' not in rotated.read_text()
+
+
+def test_a_log_that_cannot_be_written(tmp_path):
+    text = refused("--logfile", f"{tmp_path}/no/log", "--port", "0", cwd=tmp_path, code=1)
+    assert text == f"cannot open the log file {tmp_path}/no/log: No such file or directory"
+
+
+@pytest.mark.sqlite
+def test_a_second_server_is_refused(larder, tmp_path):
+    done = run("--port", str(servers.free_port()), "--store", larder.store.url, "--busy-timeout", "100ms", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "status=locked" in done.stderr
+    with larder.connect() as c:
+        assert c("PING") == b"PONG"
+
+
+@pytest.mark.sqlite
+def test_a_taken_port_is_told(larder, tmp_path):
+    done = run("--port", str(larder.port), "--bind", "127.0.0.1", "--store", f"sqlite:{tmp_path}/x.db", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "address already in use" in done.stderr.lower() and str(larder.port) in done.stderr
+
+
+@pytest.mark.sqlite
+def test_the_data_is_not_for_everyone(larder):
+    assert os.stat(larder.store.path).st_mode & 0o027 == 0
+
+
+def test_config_rewrite(fleet, tmp_path):
+    conf = tmp_path / "larder.conf"
+    conf.write_text("# mine\nmaxclients 100\n")
+    larder = fleet.larder("--config", str(conf))
+    with larder.connect() as c:
+        assert c("CONFIG", "SET", "maxclients", "200", "timeout", "60") == b"OK"
+        assert c("CONFIG", "REWRITE") == b"OK"
+    lines = conf.read_text().splitlines()
+    assert lines[:2] == ["# mine", "maxclients 200"]
+    assert "timeout 60s" in lines
+    larder.stop()
+    larder.start()
+    with larder.connect() as c:
+        assert c("CONFIG", "GET", "timeout") == [b"timeout", b"60"]
+
+
+def test_environment_under_flags_over_file(fleet, tmp_path):
+    conf = tmp_path / "larder.conf"
+    conf.write_text("maxclients 100\ntcp-backlog 100\ntimeout 100\n")
+    env = {"LARDER_TCP_BACKLOG": "200", "LARDER_TIMEOUT": "200", "LARDER_CONFIG": str(conf)}
+    larder = fleet.larder("--timeout", "300", env=env)
+    with larder.connect() as c:
+        values = [c("CONFIG", "GET", name)[1] for name in ("maxclients", "tcp-backlog", "timeout")]
+    assert values == [b"100", b"200", b"300"]
