@@ -171,7 +171,7 @@ static void info_stats(struct call *c, struct buf *out)
     add_u64(out, "expired_keys", e->expired_by_sweep);
     add_u64(out, "expire_cycle_cpu_milliseconds", e->sweep_us / 1000);
     add_i64(out, "evicted_keys", 0);
-    add_u64(out, "evicted_clients", s->evicted_clients);
+    add_i64(out, "evicted_clients", 0);
     add_u64(out, "keyspace_hits", e->keyspace_hits);
     add_u64(out, "keyspace_misses", e->keyspace_misses);
     add_i64(out, "pubsub_channels", 0);

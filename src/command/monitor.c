@@ -50,7 +50,7 @@ void monitor_feed(struct server *server, const struct session *from, const struc
     int64_t now = clock_wall_us();
     buf_addf(&line, "+%lld.%06lld [%u ", (long long)(now / 1000000), (long long)(now % 1000000), from->db);
     if (from->unix_socket) /* by the server's side of it: the client's has no name */
-        buf_addf(&line, "unix:%s]", from->laddr);
+        buf_addf(&line, "unix:%s]", server->config->unixsocket);
     else
         buf_addf(&line, "%s]", from->addr);
     for (int i = 0; i < argc; i++) {
