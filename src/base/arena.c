@@ -71,6 +71,20 @@ struct slice arena_copy(struct arena *a, struct slice s)
     return (struct slice){p, s.n};
 }
 
+void arena_adopt(struct arena *a, struct arena *from)
+{
+    if (!a->blocks) {
+        *a = *from;
+    } else if (from->blocks) {
+        struct arena_block *last = from->blocks;
+        while (last->next)
+            last = last->next;
+        last->next = a->blocks->next;
+        a->blocks->next = from->blocks;
+    }
+    *from = (struct arena){0};
+}
+
 void arena_reset(struct arena *a)
 {
     struct arena_block *keep = NULL;

@@ -18,6 +18,9 @@ struct arena {
 void *arena_alloc(struct arena *a, size_t n) __attribute__((returns_nonnull));
 struct slice arena_copy(struct arena *a, struct slice s);
 
+/* Takes over all that `from` holds: it lives as long as what a holds. */
+void arena_adopt(struct arena *a, struct arena *from);
+
 /* Forgets everything; keeps one ordinary block for the next round, frees the rest. */
 void arena_reset(struct arena *a);
 void arena_release(struct arena *a);

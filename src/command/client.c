@@ -10,6 +10,7 @@
 #include "command/args.h"
 #include "command/server.h"
 #include "command/session.h"
+#include "command/txn.h"
 
 /* ---- CLIENT LIST and INFO ---- */
 
@@ -18,6 +19,8 @@ static void describe_flags(const struct session *s, char out[8])
     size_t n = 0;
     if (s->monitor)
         out[n++] = 'O';
+    if (txn_open(s))
+        out[n++] = 'x';
     if (s->unix_socket)
         out[n++] = 'U';
     if (s->no_evict)
@@ -41,8 +44,8 @@ static void describe(const struct session *s, int64_t now_us, struct buf *out)
              (unsigned long long)s->id, s->addr, s->laddr, s->fd, s->name,
              (long long)((now_us - s->created_us) / 1000000), (long long)((now_us - s->active_us) / 1000000),
              flags, s->db);
-    buf_addf(out, " sub=0 psub=0 ssub=0 multi=-1 qbuf=%zu qbuf-free=%zu argv-mem=%zu multi-mem=0",
-             u.query_buffer, u.query_buffer_free, u.argv_mem);
+    buf_addf(out, " sub=0 psub=0 ssub=0 multi=%d qbuf=%zu qbuf-free=%zu argv-mem=0 multi-mem=0",
+             txn_length(s), u.query_buffer, u.query_buffer_free);
     buf_addf(out, " rbs=%zu rbp=%zu obl=%zu oll=0 omem=0 tot-mem=%zu events=%s cmd=%s user=default redir=-1",
              u.output_buffer, u.output_buffer, u.output_buffer, u.total, u.events, name);
     buf_addf(out, " resp=%d lib-name=%s lib-ver=%s\n", s->resp, s->lib_name, s->lib_ver);

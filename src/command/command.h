@@ -28,6 +28,7 @@ struct call {
     struct arena
         *arena;        /* for this call only; what a view write keeps until the commit goes to view_arena() */
     struct error *err; /* filled by whoever returns a status other than ST_OK */
+    const struct error *write_err; /* why nothing can be written in this batch; code ST_OK: it can */
 };
 
 /* A client's mistake is a reply and ST_OK; a status is the database's failure (what the handler said is then
@@ -152,6 +153,7 @@ extern const struct command scan_commands[];
 extern const struct command server_commands[];
 extern const struct command slowlog_commands[];
 extern const struct command string_commands[];
+extern const struct command txn_commands[];
 
 /* By name, case ignored; NULL when there is none. */
 const struct command *command_find(struct slice name);
@@ -187,6 +189,13 @@ void command_print_markdown(struct buf *out);
    the reply may only leave after the commit (it wrote, or saw what this batch wrote). */
 bool command_run(struct server *server, struct session *session, const struct command *known,
                  const struct slice *argv, int argc, struct reply *reply, const struct error *write_err);
+
+/* Runs a command that EXEC has in its queue, with its reply as part of EXEC's. */
+void command_run_queued(struct call *exec, const struct command *cmd, const struct slice *argv, int argc);
+
+/* Whether a command may write when this session sends it; EXEC does what is in its queue. */
+bool command_may_write(const struct session *session, const struct command *cmd, const struct slice *argv,
+                       int argc);
 
 /* The reply for a failed database operation: "MISCONF ...", "READONLY ...", "TRYAGAIN ...", ... One mapping
  * for all. */

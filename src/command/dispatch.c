@@ -13,6 +13,7 @@
 #include "command/server.h"
 #include "command/session.h"
 #include "command/slowlog.h"
+#include "command/txn.h"
 #include "engine/engine.h"
 
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
@@ -81,25 +82,41 @@ static bool no_database(const struct server *server, const struct command *cmd, 
     return write_err && write_err->code != ST_OK && (cmd->flags & needs);
 }
 
+/* A refused EXEC ends its transaction, and says so in its own words. */
+static void refuse_with(struct session *session, const struct command *cmd, struct reply *reply,
+                        const char *why)
+{
+    if (!txn_is_exec(cmd)) {
+        reply_error(reply, why);
+        return;
+    }
+    txn_end(session);
+    reply_errorf(reply, "EXECABORT Transaction discarded because of: %s",
+                 strncmp(why, "ERR ", 4) ? why : why + 4);
+}
+
 /* Says why a command may not run, in Redis' order of checks, or returns false when it may. */
 static bool refuse(struct server *server, struct session *session, const struct command *cmd, int argc,
                    struct reply *reply, const struct error *write_err)
 {
     if (!arity_fits(cmd, argc)) {
-        char name[COMMAND_NAME_CHARS];
+        char name[COMMAND_NAME_CHARS], why[COMMAND_NAME_CHARS + 64];
         command_full_name(cmd, name);
-        reply_errorf(reply, "ERR wrong number of arguments for '%s' command", name);
+        snprintf(why, sizeof why, "ERR wrong number of arguments for '%s' command", name);
+        refuse_with(session, cmd, reply, why);
     } else if ((cmd->flags & CMD_PROTECTED) && !debug_allowed(server, session)) {
         reply_error(reply,
                     "ERR DEBUG command not allowed. If the enable-debug-command option is set to "
                     "\"local\", you can run it from a local connection, otherwise you need to set this "
                     "option in the configuration file, and then restart the server.");
     } else if (needs_auth(server, session, cmd)) {
-        reply_error(reply, "NOAUTH Authentication required.");
+        refuse_with(session, cmd, reply, "NOAUTH Authentication required.");
     } else if (session->monitor && (cmd->flags & (CMD_WRITE | CMD_READONLY | CMD_MAY_REPLICATE))) {
         reply_error(reply, "ERR Replica can't interact with the keyspace");
     } else if (no_database(server, cmd, write_err)) {
         reply_status(reply, write_err->code, write_err);
+    } else if ((cmd->flags & CMD_NO_MULTI) && txn_open(session)) {
+        reply_error(reply, "ERR Command not allowed inside a transaction");
     } else {
         return false;
     }
@@ -141,7 +158,8 @@ static void silence(struct session *session, struct reply *reply, size_t mark)
 /* ---- running ---- */
 
 static bool run(struct server *server, struct session *session, const struct command *cmd,
-                const struct slice *argv, int argc, struct reply *reply, size_t mark)
+                const struct slice *argv, int argc, struct reply *reply, size_t mark,
+                const struct error *write_err)
 {
     struct error *err = engine_error(server->engine);
     struct call call = {.server = server,
@@ -152,7 +170,8 @@ static bool run(struct server *server, struct session *session, const struct com
                         .reply = reply,
                         .view = server->view,
                         .arena = &server->call_arena,
-                        .err = err};
+                        .err = err,
+                        .write_err = write_err};
     const char *arena_was = server->call_arena.next;
     uint64_t errors_were = reply->errors;
     int64_t start = server->clock_us;
@@ -203,17 +222,40 @@ bool command_run(struct server *server, struct session *session, const struct co
         else
             reply_unknown_command(reply, argv, argc);
         server_note_error(server, reply->code);
+        txn_spoil(session);
     } else if (UNLIKELY(!arity_fits(cmd, argc) || !session->authenticated || session->monitor ||
-                        no_database(server, cmd, write_err) || (cmd->flags & CMD_PROTECTED)) &&
+                        no_database(server, cmd, write_err) || session->txn ||
+                        (cmd->flags & CMD_PROTECTED)) &&
                refuse(server, session, cmd, argc, reply, write_err)) {
         server->command_stats[command_index(cmd)].rejected++;
         server_note_error(server, reply->code);
+        txn_spoil(session);
+    } else if (UNLIKELY(session->txn != NULL) && txn_queue(session, cmd, argv, argc)) {
+        reply_simple(reply, "QUEUED");
     } else {
-        wait = run(server, session, cmd, argv, argc, reply, mark);
+        server->queued_depends = false;
+        wait = run(server, session, cmd, argv, argc, reply, mark, write_err);
+        wait |= server->queued_depends;
     }
     if (UNLIKELY(session->reply_mode != SESSION_REPLY_ON))
         silence(session, reply, mark);
     return wait;
+}
+
+void command_run_queued(struct call *exec, const struct command *cmd, const struct slice *argv, int argc)
+{
+    struct reply *reply = exec->reply;
+    size_t mark = reply->ops->mark(reply);
+    bool wait = run(exec->server, exec->session, cmd, argv, argc, reply, mark, exec->write_err);
+    exec->server->queued_depends |= wait;
+}
+
+bool command_may_write(const struct session *session, const struct command *cmd, const struct slice *argv,
+                       int argc)
+{
+    if (cmd && cmd->subs && argc > 1)
+        cmd = command_find_sub(cmd, argv[1]);
+    return cmd && ((cmd->flags & CMD_WRITE) || txn_may_write(session, cmd));
 }
 
 /* ---- failures of the database ---- */

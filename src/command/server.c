@@ -24,8 +24,7 @@ void server_init(struct server *s, struct config *config, struct engine *engine)
     s->latency = latency_new();
     s->start_us = clock_mono_us();
     s->clock_us = s->start_us;
-    s->start_wall_ms = clock_wall_us() / 1000;
-    s->last_save_ms = s->start_wall_ms;
+    s->last_save_ms = clock_wall_us() / 1000;
     s->start_memory = server_used_memory(s);
     s->sweep_active = true;
     s->stats.sample_at_us = s->start_us;
@@ -156,7 +155,7 @@ void server_pause(struct server *s, enum pause_mode mode, int64_t until_us)
         s->pause_until_us = until_us;
 }
 
-bool server_paused(struct server *s, const struct command *c, int64_t mono_us)
+bool server_paused(struct server *s, bool may_write, int64_t mono_us)
 {
     if (s->pause == PAUSE_NONE)
         return false;
@@ -165,5 +164,5 @@ bool server_paused(struct server *s, const struct command *c, int64_t mono_us)
         s->pause_until_us = 0;
         return false;
     }
-    return s->pause == PAUSE_ALL || (c && (c->flags & (CMD_WRITE | CMD_MAY_REPLICATE)));
+    return s->pause == PAUSE_ALL || may_write;
 }

@@ -41,7 +41,7 @@ struct server_stats {
     uint64_t errors; /* total_error_replies */
     uint64_t acl_denied_auth;
     uint64_t reads, writes; /* of sockets */
-    uint64_t evicted_clients, output_limit_disconnections, query_limit_disconnections;
+    uint64_t output_limit_disconnections, query_limit_disconnections;
     uint64_t peak_memory;
     struct rate ops, input, output; /* of commands, net_in, net_out */
     unsigned slot;
@@ -68,10 +68,10 @@ struct server {
     struct arena call_arena;
     char run_id[41];
     int64_t start_us; /* monotonic */
-    int64_t start_wall_ms;
     size_t start_memory;
     /* SAVE and BGSAVE: the worker ends the batch, syncs the database and calls server_saved. */
     bool sync_wanted;
+    bool queued_depends;  /* a command that EXEC ran relies on the commit */
     bool end_batch;       /* what follows belongs to another batch */
     int64_t last_save_ms; /* wall */
     uint64_t saved_dirty; /* the engine's `dirty` then */
@@ -120,6 +120,6 @@ void server_note_error(struct server *s, const char *code);
 void server_pause(struct server *s, enum pause_mode mode, int64_t until_us);
 
 /* True while commands of this kind must wait (CLIENT PAUSE). */
-bool server_paused(struct server *s, const struct command *c, int64_t mono_us);
+bool server_paused(struct server *s, bool may_write, int64_t mono_us);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "command/txn.h"
 
 void session_init(struct session *s, const struct session_ops *ops, bool authenticated)
 {
@@ -24,6 +25,7 @@ void session_release(struct session *s)
     mem_free(s->lib_name);
     mem_free(s->lib_ver);
     s->name = s->lib_name = s->lib_ver = NULL;
+    txn_end(s);
 }
 
 void session_reset(struct session *s, bool authenticated)
@@ -33,6 +35,7 @@ void session_reset(struct session *s, bool authenticated)
     s->authenticated = authenticated;
     s->no_evict = false;
     s->reply_mode = SESSION_REPLY_ON;
+    txn_end(s);
     session_set_name(s, SLICE(""));
 }
 

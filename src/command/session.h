@@ -11,10 +11,10 @@
 
 struct command;
 struct session;
+struct txn;
 
 struct session_usage {
     size_t query_buffer, query_buffer_free; /* CLIENT LIST qbuf, qbuf-free */
-    size_t argv_mem;
     size_t output_buffer; /* bytes waiting to be sent */
     size_t total;
     char events[4]; /* "r", "rw" */
@@ -50,7 +50,7 @@ struct session {
     int64_t created_us;         /* monotonic */
     int64_t active_us;          /* last command or byte, monotonic */
     const struct command *last; /* the last command run, for CLIENT LIST */
-    uint64_t commands;
+    struct txn *txn; /* MULTI and WATCH, see txn.h; NULL while there is neither */
 };
 
 /* Fills a zeroed session with what a new connection starts as. */

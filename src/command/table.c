@@ -15,7 +15,7 @@ static const struct command *const families[] = {
     string_commands,   counter_commands,    range_commands,   lcs_commands,   bit_commands,
     bitfield_commands, key_commands,        expire_commands,  scan_commands,  connection_commands,
     client_commands,   introspect_commands, config_commands,  info_commands,  server_commands,
-    memory_commands,   slowlog_commands,    latency_commands, debug_commands,
+    memory_commands,   slowlog_commands,    latency_commands, debug_commands, txn_commands,
 };
 
 #define NFAMILIES    (sizeof families / sizeof *families)

@@ -26,14 +26,6 @@ void batch_release(struct batch *b)
 
 /* ---- gathering ---- */
 
-/* Whether a command may write. A container's flags are its subcommands'. */
-static bool may_write(const struct command *cmd, const struct slice *argv, int argc)
-{
-    if (cmd && cmd->subs && argc > 1)
-        cmd = command_find_sub(cmd, argv[1]);
-    return cmd && (cmd->flags & CMD_WRITE);
-}
-
 static void add_call(struct batch *b, struct client *c, const struct command *cmd, struct slice *argv,
                      int argc)
 {
@@ -86,7 +78,7 @@ void batch_gather(struct worker *w, struct client *c)
             if (argc > 0) {
                 const struct command *cmd = command_find(argv[0]);
                 add_call(b, c, cmd, argv, argc);
-                b->write |= may_write(cmd, argv, argc);
+                b->write |= command_may_write(&c->session, cmd, argv, argc);
                 share--;
             }
         }
@@ -132,7 +124,9 @@ static size_t run_call(struct worker *w, const struct batch_call *call, const st
         c->stalled = true;
         return 0;
     }
-    if (w->server.pause != PAUSE_NONE && server_paused(&w->server, call->cmd, worker_now(w))) {
+    if (w->server.pause != PAUSE_NONE &&
+        server_paused(&w->server, command_may_write(&c->session, call->cmd, call->argv, call->argc),
+                      worker_now(w))) {
         client_pause(c);
         return 0;
     }

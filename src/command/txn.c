@@ -1,0 +1,279 @@
+#include "command/txn.h"
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "command/args.h"
+#include "command/session.h"
+
+struct queued {
+    const struct command *cmd;
+    struct slice *argv;
+    int argc;
+};
+
+struct watch {
+    uint32_t db;
+    int64_t version;
+    char *key;
+    size_t nkey;
+};
+
+enum txn_state { TXN_NONE, TXN_OPEN, TXN_RUNNING };
+
+struct txn {
+    enum txn_state state;
+    bool spoilt;
+    bool writes;
+    struct queued *queue;
+    size_t nqueue, queue_cap;
+    struct watch *watches;
+    size_t nwatches, watches_cap;
+    struct arena arena; /* the queue's arguments */
+};
+
+static struct txn *txn_of(struct session *s)
+{
+    if (!s->txn)
+        s->txn = mem_zalloc(sizeof *s->txn);
+    return s->txn;
+}
+
+bool txn_open(const struct session *s)
+{
+    return s->txn && s->txn->state == TXN_OPEN;
+}
+
+bool txn_running(const struct session *s)
+{
+    return s->txn && s->txn->state == TXN_RUNNING;
+}
+
+int txn_length(const struct session *s)
+{
+    return txn_open(s) ? (int)s->txn->nqueue : -1;
+}
+
+void txn_spoil(struct session *s)
+{
+    if (txn_open(s))
+        s->txn->spoilt = true;
+}
+
+static void forget_watches(struct txn *t)
+{
+    for (size_t i = 0; i < t->nwatches; i++)
+        mem_free(t->watches[i].key);
+    t->nwatches = 0;
+}
+
+void txn_end(struct session *s)
+{
+    struct txn *t = s->txn;
+    if (!t)
+        return;
+    forget_watches(t);
+    mem_free(t->watches);
+    mem_free(t->queue);
+    arena_release(&t->arena);
+    mem_free(t);
+    s->txn = NULL;
+}
+
+/* ---- queueing ---- */
+
+/* These are never queued. */
+static bool runs_at_once(const struct command *cmd)
+{
+    static const char *const words[] = {"exec", "discard", "multi", "watch", "quit", "reset"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(cmd->name, words[i]) == 0)
+            return true;
+    return false;
+}
+
+bool txn_queue(struct session *s, const struct command *cmd, const struct slice *argv, int argc)
+{
+    struct txn *t = s->txn;
+    if (t->state != TXN_OPEN || runs_at_once(cmd))
+        return false;
+    struct slice *copy = arena_alloc(&t->arena, (size_t)argc * sizeof *copy);
+    for (int i = 0; i < argc; i++)
+        copy[i] = arena_copy(&t->arena, argv[i]);
+    VEC_PUSH(t->queue, t->nqueue, t->queue_cap) = (struct queued){cmd, copy, argc};
+    t->writes |= (cmd->flags & CMD_WRITE) != 0;
+    return true;
+}
+
+static enum status multi(struct call *c)
+{
+    struct txn *t = txn_of(c->session);
+    if (t->state != TXN_NONE) {
+        reply_error(c->reply, "ERR MULTI calls can not be nested");
+        return ST_OK;
+    }
+    t->state = TXN_OPEN;
+    reply_ok(c->reply);
+    return ST_OK;
+}
+
+static enum status discard(struct call *c)
+{
+    if (!txn_open(c->session)) {
+        reply_error(c->reply, "ERR DISCARD without MULTI");
+        return ST_OK;
+    }
+    txn_end(c->session);
+    reply_ok(c->reply);
+    return ST_OK;
+}
+
+/* ---- running ---- */
+
+static enum status exec(struct call *c);
+
+bool txn_is_exec(const struct command *cmd)
+{
+    return cmd->fn == exec;
+}
+
+bool txn_may_write(const struct session *s, const struct command *cmd)
+{
+    return txn_is_exec(cmd) && txn_open(s) && s->txn->writes;
+}
+
+/* Whether a watched key is not what it was. */
+static enum status watched_changed(struct call *c, const struct txn *t, bool *ret)
+{
+    *ret = false;
+    for (size_t i = 0; i < t->nwatches && !*ret; i++) {
+        const struct watch *w = &t->watches[i];
+        int64_t version;
+        enum status st = view_version(c->view, w->db, slice_of(w->key, w->nkey), &version);
+        if (st != ST_OK)
+            return st;
+        *ret = version != w->version;
+    }
+    return ST_OK;
+}
+
+/* The arguments stay until the commit: rows borrow them. The session may begin another transaction before
+ * that. */
+static void run_queue(struct call *c)
+{
+    struct txn *t = c->session->txn;
+    struct queued *queue = t->queue;
+    size_t n = t->nqueue;
+    arena_adopt(view_arena(c->view), &t->arena);
+    forget_watches(t);
+    t->state = TXN_RUNNING;
+    reply_array(c->reply, n);
+    for (size_t i = 0; i < n; i++)
+        command_run_queued(c, queue[i].cmd, queue[i].argv, queue[i].argc);
+    txn_end(c->session);
+}
+
+static enum status exec(struct call *c)
+{
+    struct txn *t = c->session->txn;
+    if (!txn_open(c->session)) {
+        reply_error(c->reply, "ERR EXEC without MULTI");
+        return ST_OK;
+    }
+    if (t->spoilt) {
+        reply_error(c->reply, "EXECABORT Transaction discarded because of previous errors.");
+        txn_end(c->session);
+        return ST_OK;
+    }
+    bool changed;
+    enum status st = watched_changed(c, t, &changed);
+    if (st == ST_OK && !changed && t->writes && c->write_err && c->write_err->code != ST_OK) {
+        *c->err = *c->write_err;
+        st = c->write_err->code;
+    }
+    if (st != ST_OK || changed) {
+        txn_end(c->session);
+        if (st == ST_OK)
+            reply_null_array(c->reply);
+        return st;
+    }
+    run_queue(c);
+    return ST_OK;
+}
+
+/* ---- watching ---- */
+
+static enum status watch_key(struct call *c, struct slice key)
+{
+    struct txn *t = txn_of(c->session);
+    uint32_t db = call_db(c);
+    for (size_t i = 0; i < t->nwatches; i++)
+        if (t->watches[i].db == db && slice_eq(slice_of(t->watches[i].key, t->watches[i].nkey), key))
+            return ST_OK;
+    int64_t version;
+    enum status st = view_version(c->view, db, key, &version);
+    if (st == ST_OK)
+        VEC_PUSH(t->watches, t->nwatches, t->watches_cap) =
+            (struct watch){.db = db, .version = version, .key = mem_strndup(key), .nkey = key.n};
+    return st;
+}
+
+static enum status watch(struct call *c)
+{
+    if (txn_open(c->session)) {
+        reply_error(c->reply, "ERR WATCH inside MULTI is not allowed");
+        return ST_OK;
+    }
+    for (int i = 1; i < c->argc; i++) {
+        enum status st = watch_key(c, c->argv[i]);
+        if (st != ST_OK)
+            return st;
+    }
+    reply_ok(c->reply);
+    return ST_OK;
+}
+
+/* Inside EXEC nothing is watched any more. */
+static enum status unwatch(struct call *c)
+{
+    if (c->session->txn && !txn_running(c->session))
+        txn_end(c->session);
+    reply_ok(c->reply);
+    return ST_OK;
+}
+
+/* clang-format off */
+#define TXN_FLAGS (CMD_NOSCRIPT | CMD_LOADING | CMD_STALE)
+const struct command txn_commands[] = {
+    {
+        .name = "multi", .fn = multi, .arity = 1, .flags = TXN_FLAGS | CMD_FAST | CMD_ALLOW_BUSY,
+        .categories = CAT_FAST | CAT_TRANSACTION,
+        .summary = "Starts to queue commands for EXEC.", .since = "1.2.0", .group = "transactions", .complexity = "O(1)",
+    },
+    {
+        .name = "exec", .fn = exec, .arity = 1, .flags = TXN_FLAGS | CMD_SKIP_SLOWLOG,
+        .categories = CAT_SLOW | CAT_TRANSACTION,
+        .summary = "Runs the queued commands in one database transaction.", .since = "1.2.0", .group = "transactions",
+        .complexity = "That of the queued commands.",
+    },
+    {
+        .name = "discard", .fn = discard, .arity = 1, .flags = TXN_FLAGS | CMD_FAST | CMD_ALLOW_BUSY,
+        .categories = CAT_FAST | CAT_TRANSACTION,
+        .summary = "Forgets the queued commands and what was watched.", .since = "2.0.0", .group = "transactions",
+        .complexity = "O(N) in the queued commands.",
+    },
+    {
+        .name = "watch", .fn = watch, .arity = -2, .flags = TXN_FLAGS | CMD_FAST | CMD_ALLOW_BUSY,
+        .categories = CAT_FAST | CAT_TRANSACTION,
+        .keys = {{.flags = KEY_RO, .index = 1, .last = -1, .step = 1}},
+        .summary = "Makes EXEC do nothing if one of the keys changes before it.", .since = "2.2.0", .group = "transactions",
+        .complexity = "O(1) for each key.",
+    },
+    {
+        .name = "unwatch", .fn = unwatch, .arity = 1, .flags = TXN_FLAGS | CMD_FAST | CMD_ALLOW_BUSY,
+        .categories = CAT_FAST | CAT_TRANSACTION,
+        .summary = "Forgets what was watched.", .since = "2.2.0", .group = "transactions", .complexity = "O(1)",
+    },
+    {.name = NULL},
+};
+/* clang-format on */

@@ -1,0 +1,40 @@
+/* MULTI and WATCH: what a session has queued, and which versions of keys it relies on.
+
+   EXEC runs the queue inside one batch, so inside one database transaction: after a crash all of it is there
+   or nothing. A key is watched by its version, which changes with every write, deletion or expiry and is 0
+   for an absent key; nothing has to be told to the watcher when a key changes. */
+#ifndef LARDER_COMMAND_TXN_H
+#define LARDER_COMMAND_TXN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/slice.h"
+
+struct command;
+struct session;
+
+/* Between MULTI and EXEC, the queue not being run yet. */
+bool txn_open(const struct session *s);
+
+/* Inside EXEC: a blocking command must not block. */
+bool txn_running(const struct session *s);
+
+/* How many commands are queued, -1 outside of MULTI. */
+int txn_length(const struct session *s);
+
+/* A copy of the command joins the queue; false when it is to be run at once. */
+bool txn_queue(struct session *s, const struct command *cmd, const struct slice *argv, int argc);
+
+/* A command was refused while queueing: EXEC will refuse all. */
+void txn_spoil(struct session *s);
+
+bool txn_is_exec(const struct command *cmd);
+
+/* Whether cmd is EXEC and something in the queue may write. */
+bool txn_may_write(const struct session *s, const struct command *cmd);
+
+/* Forgets queue and watches. */
+void txn_end(struct session *s);
+
+#endif
