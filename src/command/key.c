@@ -3,6 +3,7 @@
 #include "command/args.h"
 
 #include "base/num.h"
+#include "engine/coll.h"
 
 static const char ERR_SAME_OBJECT[] = "ERR source and destination objects are the same";
 static const char ERR_DB_RANGE[] = "ERR DB index is out of range";
@@ -162,17 +163,70 @@ static enum status copy_chunks(struct call *c, const struct row_ext *from, int64
     return st;
 }
 
-static enum status copy_row(struct call *c, const struct row *row, uint32_t to_db, struct slice to)
+struct copied {
+    struct copied *next;
+    struct coll_item item;
+};
+
+struct copying {
+    struct arena *arena;
+    struct copied *first, **end;
+};
+
+static enum status copy_item(void *arg, const struct coll_item *item)
 {
-    struct row_ext items = row_items(row);
+    struct copying *g = arg;
+    struct copied *i = arena_alloc(g->arena, sizeof *i);
+    *i = (struct copied){.item = *item};
+    i->item.name = arena_copy(g->arena, item->name);
+    i->item.value = arena_copy(g->arena, item->value);
+    *g->end = i;
+    g->end = &i->next;
+    return ST_OK;
+}
+
+/* The items of a collection, as they have to be for writing them: nobody may write while they are read. */
+static enum status copy_items(struct call *c, enum row_type type, struct copying *ret)
+{
+    struct coll *from;
+    bool wrong;
+    *ret = (struct copying){.arena = view_arena(c->view)};
+    ret->end = &ret->first;
+    enum status st = coll_open(c->view, call_db(c), c->argv[1], type, &from, &wrong);
+    if (st != ST_OK)
+        return st;
+    if (type == ROW_LIST)
+        return coll_range(from, 0, coll_size(from) - 1, false, copy_item, ret);
+    return coll_each(from, copy_item, ret);
+}
+
+static enum status copy_coll(struct call *c, const struct row *row, uint32_t to_db, struct slice to)
+{
+    enum row_type type = (enum row_type)row->type;
+    int64_t expire_at = row->expire_at;
+    struct copying items;
+    struct coll *coll;
+    enum status st = copy_items(c, type, &items);
+    if (st == ST_OK)
+        st = coll_replace(c->view, to_db, to, type, &coll);
+    for (struct copied *i = items.first; st == ST_OK && i; i = i->next)
+        st = type == ROW_LIST ? coll_push(coll, false, i->item.value) : coll_put(coll, &i->item, NULL);
+    if (st == ST_OK)
+        st = coll_save(coll);
+    return st == ST_OK && expire_at != EXPIRE_NEVER ? view_expire(c->view, to_db, to, expire_at) : st;
+}
+
+static enum status copy_string(struct call *c, const struct row *row, uint32_t to_db, struct slice to)
+{
+    struct row_ext chunks = row_items(row);
     struct row_draft d = {
-        .type = (enum row_type)row->type,
+        .type = ROW_STRING,
         .value = row_value(row),
-        .size = items.size,
-        .first = items.first,
+        .size = chunks.size,
+        .first = chunks.first,
         .expire_at = row->expire_at,
     };
-    enum status st = items.id ? copy_chunks(c, &items, &d.id) : ST_OK;
+    enum status st = chunks.id ? copy_chunks(c, &chunks, &d.id) : ST_OK;
     return st == ST_OK ? view_put(c->view, to_db, to, &d) : st;
 }
 
@@ -211,10 +265,11 @@ static enum status copy(struct call *c)
     if (st != ST_OK)
         return st;
     bool copies = from && (!there || replace);
-    if (copies && (st = copy_row(c, from, to_db, c->argv[2])) != ST_OK)
-        return st;
-    reply_integer(c->reply, copies);
-    return ST_OK;
+    if (copies)
+        st = (from->type == ROW_STRING ? copy_string : copy_coll)(c, from, to_db, c->argv[2]);
+    if (st == ST_OK)
+        reply_integer(c->reply, copies);
+    return st;
 }
 
 /* ---- databases ---- */
