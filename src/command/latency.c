@@ -207,7 +207,7 @@ static enum status latency_doctor(struct call *c)
         for (size_t j = 0; j < e->n; j++)
             sum += latency_sample(e, j)->ms;
         buf_addf(&out, "%s: %zu spikes, mean %lld ms, worst ever %lld ms. %s\n", e->name, e->n,
-                 (long long)(sum / (int64_t)e->n), (long long)e->max_ms,
+                 (long long)(sum / (int64_t)(e->n ? e->n : 1)), (long long)e->max_ms,
                  "SLOWLOG GET shows which commands were slow; INFO larder shows how long commits take.");
     }
     c->reply->ops->verbatim(c->reply, "txt", buf_slice(&out));
@@ -270,6 +270,8 @@ static enum status latency_histogram(struct call *c)
 
 static enum status latency_help(struct call *c)
 {
+    static const char histogram[] = "    Return a cumulative distribution of latencies in the format of a "
+                                    "histogram for the specified command names.";
     static const char *const lines[] = {
         "DOCTOR",
         "    Return a human readable latency analysis report.",
@@ -283,8 +285,7 @@ static enum status latency_help(struct call *c)
         "    Reset latency data of one or more <event> classes.",
         "    (default: reset all data for all event classes)",
         "HISTOGRAM [COMMAND ...]",
-        "    Return a cumulative distribution of latencies in the format of a histogram for the specified "
-        "command names.",
+        histogram,
         "    If no commands are specified then all histograms are replied.",
         NULL,
     };

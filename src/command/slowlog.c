@@ -62,8 +62,7 @@ struct slowlog *slowlog_new(void)
 
 static void slowlog_trim(struct slowlog *log, size_t max_len)
 {
-    while (log->len > max_len) {
-        struct slowlog_entry *e = log->oldest;
+    for (struct slowlog_entry *e; log->len > max_len && (e = log->oldest);) {
         log->oldest = e->newer;
         if (log->oldest)
             log->oldest->older = NULL;

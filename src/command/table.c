@@ -12,13 +12,13 @@
 #include "base/num.h"
 
 static const struct command *const families[] = {
-    string_commands,   counter_commands,    range_commands,   lcs_commands,   bit_commands,
-    bitfield_commands, key_commands,        expire_commands,  scan_commands,  connection_commands,
-    client_commands,   introspect_commands, config_commands,  info_commands,  server_commands,
-    memory_commands,   slowlog_commands,    latency_commands, debug_commands, txn_commands,
+    string_commands,   counter_commands,    range_commands,    lcs_commands,          bit_commands,
+    bitfield_commands, key_commands,        expire_commands,   scan_commands,         connection_commands,
+    client_commands,   introspect_commands, config_commands,   info_commands,         server_commands,
+    memory_commands,   slowlog_commands,    latency_commands,  debug_commands,        txn_commands,
+    zset_commands,     zset_range_commands, zset_pop_commands, zset_combine_commands, NULL,
 };
 
-#define NFAMILIES    (sizeof families / sizeof *families)
 #define MAX_COMMANDS 512
 #define SLOTS        1024 /* a power of two, well above MAX_COMMANDS */
 #define MAX_NAME     16   /* of a command; a subcommand's is compared byte by byte */
@@ -188,8 +188,8 @@ static void add_name(const struct command *c)
 
 __attribute__((constructor)) static void build_tables(void)
 {
-    for (size_t f = 0; f < NFAMILIES; f++) {
-        for (const struct command *c = families[f]; c->name; c++) {
+    for (const struct command *const *family = families; *family; family++) {
+        for (const struct command *c = *family; c->name; c++) {
             tables.top[tables.ntop++] = c;
             add_name(c);
             add_entry(c, NULL);
