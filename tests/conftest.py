@@ -91,14 +91,24 @@ def oracle(shared_fleet):
 
 
 @pytest.fixture(scope="session")
-def _subject(shared_fleet):
-    return shared_fleet.new(servers.Larder)
+def subjects(shared_fleet):
+    """subjects(options) is the Larder with these options that tests share: started for the first of them, and again
+    when one has ended it. Tests empty it before they use it."""
+    started = {}
+
+    def get(*options):
+        if options not in started:
+            started[options] = shared_fleet.new(servers.Larder, *options)
+        server = started[options]
+        if not server.alive:
+            server.process = None
+            server.start()
+        return server
+
+    return get
 
 
 @pytest.fixture
-def subject(_subject):
-    """The Larder that is compared with the oracle, shared by many tests; started again if one has ended it."""
-    if not _subject.alive:
-        _subject.process = None
-        _subject.start()
-    return _subject
+def subject(subjects):
+    """The Larder that is compared with the oracle."""
+    return subjects()

@@ -57,9 +57,19 @@ def check(seed, items, oracle, subject):
     )
 
 
+# The same commands must come to the same whether rows come from memory or from the tables, and whoever is at work
+# beside them.
+SETTINGS = {
+    "default": [],
+    "uncached": ["--cache-memory", "0", "--page-cache", "64kb"],
+    "sweeping": ["--sweep-interval", "1ms", "--sweep-pause", "0", "--sweep-batch", "3", "--durability", "everysec"],
+}
+
+
 @pytest.mark.parametrize("seed", SEEDS)
-def test_random_commands(seed, oracle, subject):
-    check(seed, make(seed), oracle, subject)
+def test_random_commands(seed, oracle, subjects):
+    name = list(SETTINGS)[seed % len(SETTINGS)]
+    check(f"{seed} ({name})", make(seed), oracle, subjects(*SETTINGS[name]))
 
 
 # --- the test itself, on two redis-servers

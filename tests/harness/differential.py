@@ -11,7 +11,7 @@ import time
 from . import compare
 from .resp import Closed, ProtocolError, encode, show
 
-CONNECTIONS = 2
+PROTOCOLS = [2, 3]  # of each connection
 
 
 @dataclasses.dataclass
@@ -66,7 +66,10 @@ def run(items, oracle, subject):
             with server.connect() as c:
                 c("FLUSHALL")
         for server in (oracle, subject):
-            connections.append([server.connect() for _ in range(CONNECTIONS)])
+            connections.append([server.connect() for _ in PROTOCOLS])
+            for connection, protocol in zip(connections[-1], PROTOCOLS):
+                if protocol == 3:
+                    connection.call("HELLO", "3")
         position = 0
         for (_, which), group in itertools.groupby(items, lambda item: (item.pipeline, item.connection)):
             group = list(group)
