@@ -154,6 +154,10 @@ extern const struct command server_commands[];
 extern const struct command slowlog_commands[];
 extern const struct command string_commands[];
 extern const struct command txn_commands[];
+extern const struct command zset_commands[];
+extern const struct command zset_combine_commands[];
+extern const struct command zset_pop_commands[];
+extern const struct command zset_range_commands[];
 
 /* By name, case ignored; NULL when there is none. */
 const struct command *command_find(struct slice name);

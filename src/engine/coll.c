@@ -245,8 +245,7 @@ static struct item_row to_row(const struct coll *c, const struct coll_item *item
     };
 }
 
-/* old: the item as it is, or NULL. */
-static enum status put_item(struct coll *c, const struct coll_item *item, const struct coll_item *old)
+enum status coll_put_known(struct coll *c, const struct coll_item *item, const struct coll_item *old)
 {
     enum status st = coll_prepare(c);
     if (st == ST_OK && c->type == ROW_ZSET)
@@ -272,12 +271,7 @@ enum status coll_put(struct coll *c, const struct coll_item *item, bool *ret_add
     enum status st = coll_find(c, item->name, &found, &old);
     if (ret_added)
         *ret_added = !found;
-    return st == ST_OK ? put_item(c, item, found ? &old : NULL) : st;
-}
-
-enum status coll_add(struct coll *c, const struct coll_item *item)
-{
-    return put_item(c, item, NULL);
+    return st == ST_OK ? coll_put_known(c, item, found ? &old : NULL) : st;
 }
 
 /* The last item takes the number of one that goes. Its bytes must outlive the copy in memory. */

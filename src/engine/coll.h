@@ -74,8 +74,9 @@ enum status coll_find(struct coll *c, struct slice name, bool *ret_found, struct
 enum status coll_put(struct coll *c, const struct coll_item *item, bool *ret_added) MUST_CHECK;
 enum status coll_remove(struct coll *c, struct slice name, bool *ret_removed) MUST_CHECK;
 
-/* Adds one that is known not to be there: does not look first. */
-enum status coll_add(struct coll *c, const struct coll_item *item) MUST_CHECK;
+/* Adds or replaces for one who has looked already: old is what coll_find gave, NULL when there is none. */
+enum status coll_put_known(struct coll *c, const struct coll_item *item,
+                           const struct coll_item *old) MUST_CHECK;
 
 /* The item with this number, 0 <= ord < size. */
 enum status coll_at(struct coll *c, int64_t ord, struct coll_item *ret) MUST_CHECK;

@@ -408,7 +408,7 @@ static enum status keep_others(struct coll *c, int64_t from, int64_t to)
     if (st == ST_OK)
         begin_anew(c);
     for (size_t i = 0; st == ST_OK && i < g.n; i++)
-        st = coll_add(c, &g.items[i]);
+        st = coll_put_known(c, &g.items[i], NULL);
     return st;
 }
 
