@@ -110,7 +110,7 @@ bool conn_is_loopback(const struct conn *c)
 {
     if (c->local)
         return true;
-    struct sockaddr_storage ss;
+    struct sockaddr_storage ss = {0};
     socklen_t len = sizeof ss;
     if (getpeername(c->fd, (struct sockaddr *)&ss, &len) != 0)
         return false;

@@ -45,7 +45,7 @@ static enum status add_fd(struct listener *l, int fd, bool local, struct error *
 
 static int bound_port(int fd)
 {
-    struct sockaddr_storage ss;
+    struct sockaddr_storage ss = {0};
     socklen_t len = sizeof ss;
     if (getsockname(fd, (struct sockaddr *)&ss, &len) != 0)
         return 0;
