@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from harness import compare
 from harness.resp import Closed, encode
 
 SECRET = "a-password"
@@ -25,6 +26,45 @@ def server(request):
 def info(connection, *sections):
     text = connection("INFO", *sections).decode()
     return dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
+
+
+# --- the command table
+
+# What came with Redis 7.2: a subcommand (so its container has other members too), and WITHSCORE.
+OURS = {b"client|setinfo", b"zrank", b"zrevrank"}
+OTHER_MEMBERS = {b"client"}
+
+
+@pytest.mark.parametrize("resp", [2, 3])
+def test_every_command_is_described_as_redis_does(oracle, subject, resp):
+    with oracle.connect() as redis, subject.connect() as larder:
+        redis("HELLO", resp)
+        larder("HELLO", resp)
+        names = set(larder("COMMAND", "LIST")) - OURS - OTHER_MEMBERS
+        assert len(names) > 100
+        different = [
+            f"{name.decode()}\n  redis:  {a!r}\n  larder: {b!r}"
+            for name in sorted(names)
+            for a, b in [(redis.call("COMMAND", "INFO", name), larder.call("COMMAND", "INFO", name))]
+            if not compare.unordered(a, b)
+        ]
+        assert not different, "\n".join(different)
+
+
+def test_every_command_counts_its_arguments_as_redis_does(oracle, subject):
+    with oracle.connect() as redis, subject.connect() as larder:
+        tried = 0
+        for name in sorted(set(larder("COMMAND", "LIST")) - OURS):
+            words = name.split(b"|")
+            arity = larder("COMMAND", "INFO", name)[0][1]
+            counts = set(range(len(words), abs(arity))) | ({arity + 1} if arity > 0 else set())
+            for count in counts:
+                command = words + [b"x"] * (count - len(words))
+                a, b = redis.call(*command), larder.call(*command)
+                assert a.raw == b.raw, command
+                assert b.is_error
+                tried += 1
+        assert tried > 100
 
 
 # --- MONITOR
