@@ -25,12 +25,12 @@ static size_t bucket_count(const struct cache *c)
     return c->low + 1 + c->split;
 }
 
-static struct row **bucket_at(struct cache *c, size_t i)
+static struct row **bucket_at(const struct cache *c, size_t i)
 {
     return &c->segments[i >> SEGMENT_BITS][i & (SEGMENT - 1)];
 }
 
-static struct row **bucket_of(struct cache *c, uint32_t hash)
+static struct row **bucket_of(const struct cache *c, uint32_t hash)
 {
     size_t i = hash & c->low;
     if (i < c->split)
@@ -141,6 +141,33 @@ struct row *cache_find(struct cache *c, uint32_t db, struct slice key, uint32_t 
     }
     c->stats.misses++;
     return NULL;
+}
+
+void cache_fetch_bucket(const struct cache *c, uint32_t hash)
+{
+    __builtin_prefetch(bucket_of(c, hash));
+}
+
+/* The header, the key and a short value. */
+static void fetch(const struct row *r)
+{
+    __builtin_prefetch(r);
+    __builtin_prefetch((const char *)r + 64);
+    __builtin_prefetch((const char *)r + 128);
+}
+
+void cache_fetch_first(const struct cache *c, uint32_t hash)
+{
+    const struct row *r = *bucket_of(c, hash);
+    if (r)
+        fetch(r);
+}
+
+void cache_fetch_row(const struct cache *c, uint32_t hash)
+{
+    const struct row *r = *bucket_of(c, hash);
+    if (r && r->hash != hash && r->next)
+        fetch(r->next);
 }
 
 void cache_add(struct cache *c, struct row *r)

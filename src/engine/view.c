@@ -94,6 +94,23 @@ enum status view_get(struct view *v, uint32_t db, struct slice key, const struct
     return ST_OK;
 }
 
+uint32_t view_expect(const struct view *v, uint32_t db, struct slice key)
+{
+    uint32_t hash = cache_hash(v->dbs[db].number, key);
+    cache_fetch_bucket(v->cache, hash);
+    return hash;
+}
+
+void view_expect_soon(const struct view *v, uint32_t hash)
+{
+    cache_fetch_first(v->cache, hash);
+}
+
+void view_expect_next(const struct view *v, uint32_t hash)
+{
+    cache_fetch_row(v->cache, hash);
+}
+
 enum status view_version(struct view *v, uint32_t db, struct slice key, int64_t *ret)
 {
     struct row *r;
@@ -105,8 +122,18 @@ enum status view_version(struct view *v, uint32_t db, struct slice key, int64_t 
 
 /* ---- writing ---- */
 
+/* A list or sorted set where there was none: clients may be waiting for it. */
+static void note_ready(struct view *v, const struct row *old, const struct key_row *k)
+{
+    bool waitable = k->type == ROW_LIST || k->type == ROW_ZSET;
+    if (waitable && !(live(v, old) && old->type == k->type))
+        VEC_PUSH(v->ready, v->nready, v->ready_cap) = (struct ready_key){k->db, arena_copy(&v->arena, k->key)};
+}
+
 static void install(struct view *v, struct row *old, const struct key_row *k)
 {
+    if (v->watch_ready)
+        note_ready(v, old, k);
     struct row *fresh = row_new(k, old->hash);
     fresh->dirty = 1;
     fresh->heat = old->heat;
@@ -277,7 +304,33 @@ enum status view_swap_db(struct view *v, uint32_t a, uint32_t b)
     v->dbs[a].db = a;
     v->dbs[b] = was;
     v->dbs[b].db = b;
+    if (v->watch_ready)
+        VEC_PUSH(v->ready, v->nready, v->ready_cap) = (struct ready_key){.number = v->dbs[a].number};
     return ST_OK;
+}
+
+/* ---- keys that someone waits for ---- */
+
+void view_watch_ready(struct view *v, bool on)
+{
+    v->watch_ready = on;
+}
+
+bool view_next_ready(struct view *v, uint32_t *ret_db, struct slice *ret_key, bool *ret_all)
+{
+    while (v->ready_taken < v->nready) {
+        const struct ready_key *k = &v->ready[v->ready_taken++];
+        *ret_key = k->key;
+        *ret_all = !k->key.p;
+        for (uint32_t i = 0; i < v->ndbs; i++) {
+            if (v->dbs[i].number == k->number) {
+                *ret_db = i;
+                return true;
+            }
+        }
+    }
+    v->nready = v->ready_taken = 0;
+    return false;
 }
 
 /* What a row adds to its database's counts. */
@@ -395,6 +448,7 @@ void view_undo(struct view *v)
     if (v->wrote)
         residents_drop_touched(&v->residents);
     v->ntrash = v->call_trash;
+    v->nready = v->call_ready;
     if (v->call_dbs_changed) {
         memcpy(v->dbs, v->call_dbs, v->ndbs * sizeof *v->dbs);
         v->next_number = v->call_next_number;
@@ -407,6 +461,7 @@ static void end_batch(struct view *v)
 {
     v->nchanges = v->npending = v->bytes = 0;
     v->ntrash = v->trash_flushed = 0;
+    v->nready = v->ready_taken = 0;
     v->dbs_changed = v->dbs_pending = v->id_block_is_new = false;
     memset(v->db_written, 0, v->ndbs * sizeof *v->db_written);
     v->poison = ST_OK;

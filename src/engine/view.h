@@ -44,6 +44,12 @@ struct rand *view_rand(struct view *v);
 /* The live row under a key, or NULL. */
 enum status view_get(struct view *v, uint32_t db, struct slice key, const struct row **ret) MUST_CHECK;
 
+/* A key that a command of this batch will ask for: its row is brought near the processor while others run.
+   view_expect begins and returns what the next two steps take, each a few commands later. Only hints. */
+uint32_t view_expect(const struct view *v, uint32_t db, struct slice key);
+void view_expect_soon(const struct view *v, uint32_t hash);
+void view_expect_next(const struct view *v, uint32_t hash);
+
 /* What a key becomes. version and seq are the view's business. */
 struct row_draft {
     enum row_type type;
@@ -72,6 +78,15 @@ enum status view_new_id(struct view *v, int64_t *ret) MUST_CHECK;
 
 /* The version of a live key, 0 when there is none: it changes whenever the key does. */
 enum status view_version(struct view *v, uint32_t db, struct slice key, int64_t *ret) MUST_CHECK;
+
+/* ---- keys that someone waits for ---- */
+
+/* While on, the view remembers each key under which a list or a sorted set appears. */
+void view_watch_ready(struct view *v, bool on);
+
+/* Takes one of them out, oldest first; false when there is none. *ret_all: any key may be meant (databases were
+   exchanged). key is valid until the batch ends. */
+bool view_next_ready(struct view *v, uint32_t *ret_db, struct slice *ret_key, bool *ret_all);
 
 /* ---- strings ---- */
 

@@ -15,6 +15,10 @@
 #define MAX_INLINE    ((uint64_t)64 << 10)
 #define PENDING_BYTES ((size_t)32 << 20) /* changes, or replies, beyond which a batch ends early */
 
+/* How many calls ahead keys are fetched, in two steps. */
+#define SOON 8
+#define NEXT 4
+
 void batch_release(struct batch *b)
 {
     mem_free(b->calls);
@@ -35,6 +39,16 @@ static void add_call(struct batch *b, struct client *c, const struct command *cm
         c->in_batch = true;
         VEC_PUSH(b->clients, b->nclients, b->cap_clients) = c;
     }
+}
+
+/* The first key of a call, for the view to expect. A guess: SELECT may be on its way too. */
+static void expect_key(struct worker *w, struct batch_call *call)
+{
+    const struct key_spec *spec = &call->cmd->keys[0];
+    if (!spec->flags || spec->keyword || spec->index >= call->argc)
+        return;
+    call->keyed = true;
+    call->hash = view_expect(w->server.view, call->client->session.db, call->argv[spec->index]);
 }
 
 static void mark_ready(struct worker *w, struct client *c)
@@ -78,6 +92,8 @@ void batch_gather(struct worker *w, struct client *c)
             if (argc > 0) {
                 const struct command *cmd = command_find(argv[0]);
                 add_call(b, c, cmd, argv, argc);
+                if (cmd)
+                    expect_key(w, &b->calls[b->ncalls - 1]);
                 b->write |= command_may_write(&c->session, cmd, argv, argc);
                 share--;
             }
@@ -209,6 +225,16 @@ static void sync_saved(struct worker *w, size_t reply)
     }
 }
 
+/* The keys of calls that come soon are fetched from memory while this one runs. */
+static void look_ahead(const struct worker *w, size_t at)
+{
+    const struct batch *b = &w->batch;
+    if (at + SOON < b->ncalls && b->calls[at + SOON].keyed)
+        view_expect_soon(w->server.view, b->calls[at + SOON].hash);
+    if (at + NEXT < b->ncalls && b->calls[at + NEXT].keyed)
+        view_expect_next(w->server.view, b->calls[at + NEXT].hash);
+}
+
 /* One transaction: calls from `at` on, as many as are not too much at once. Returns where it stopped. */
 static size_t run_transaction(struct worker *w, size_t at)
 {
@@ -224,6 +250,7 @@ static size_t run_transaction(struct worker *w, size_t at)
     w->server.end_batch = w->server.sync_wanted = false;
     while (at < b->ncalls && said < PENDING_BYTES && engine_pending_bytes(engine) < PENDING_BYTES &&
            !w->server.end_batch) {
+        look_ahead(w, at);
         last_reply = b->nreplies;
         said += run_call(w, &b->calls[at++], &write_err);
     }

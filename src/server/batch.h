@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/slice.h"
@@ -18,7 +19,9 @@ struct batch_call {
     const struct command *cmd; /* NULL: unknown, or (with argc 0) a protocol error to be told */
     struct slice *argv;
     int argc;
-    size_t end; /* where it ends in the client's input */
+    bool keyed;    /* names a key ... */
+    uint32_t hash; /* ... that view_expect knows as this */
+    size_t end;    /* where it ends in the client's input */
 };
 
 /* A reply that is only true when the commit succeeds. */
