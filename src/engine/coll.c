@@ -66,6 +66,8 @@ static enum status load(struct coll *c)
         return st;
     }
     residents_add(&c->v->residents, l.res);
+    if (view_has_changes(c->v)) /* it may hold what the batch wrote, and is gone when the batch is */
+        residents_before(&c->v->residents, l.res);
     c->res = l.res;
     return ST_OK;
 }

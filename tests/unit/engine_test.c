@@ -2,7 +2,7 @@
    may be believed, what the tables hold. Random combinations of all this are in view_test.c. */
 #include "world.h"
 
-#include "base/mem.h"
+#include "engine/coll.h"
 
 #define LONG 200000 /* bytes of a value in chunks */
 
@@ -376,6 +376,59 @@ static void ids_of_a_transaction_that_was_rolled_back_are_not_used(void)
     world_end(&w);
 }
 
+static struct coll *open_hash(struct world *w)
+{
+    struct coll *c = NULL;
+    bool wrong;
+    CHECK_OK(coll_make(w->view, 0, SLICE("hash"), ROW_HASH, &c, &wrong), engine_error(w->engine));
+    return c;
+}
+
+/* A collection that becomes small enough for memory is read there with what the batch did to it, and must be
+   forgotten when the batch is. */
+static void a_collection_read_in_a_batch_that_fails_is_read_again(void)
+{
+    struct world w = {.cache = 16 << 20};
+    struct coll_item item;
+    bool found;
+    char names[COLL_RESIDENT_MAX + 2][24];
+    REQUIRE(world_start(&w));
+    begin(&w);
+    struct coll *c = open_hash(&w);
+    for (int i = 0; i < COLL_RESIDENT_MAX + 2; i++) {
+        snprintf(names[i], sizeof names[i], "field:%d", i);
+        item = (struct coll_item){.name = slice_str(names[i]), .value = SLICE("value")};
+        CHECK_OK(coll_put(c, &item, NULL), engine_error(w.engine));
+    }
+    CHECK_OK(coll_save(c), engine_error(w.engine));
+    for (int i = COLL_RESIDENT_LOAD + 1; i < COLL_RESIDENT_MAX + 2; i++)
+        CHECK_OK(coll_remove(c, slice_str(names[i]), &found), engine_error(w.engine));
+    CHECK_OK(coll_save(c), engine_error(w.engine));
+    commit(&w);
+
+    begin(&w);
+    c = open_hash(&w);
+    CHECK_EQ(coll_size(c), COLL_RESIDENT_LOAD + 1);
+    CHECK_OK(coll_remove(c, slice_str(names[0]), &found), engine_error(w.engine));
+    CHECK_OK(coll_save(c), engine_error(w.engine));
+    (void)next_call(&w);
+    c = open_hash(&w);
+    CHECK_OK(coll_find(c, slice_str(names[0]), &found, &item), engine_error(w.engine));
+    CHECK(!found);
+    (void)engine_leave(w.engine, true);
+    fault_set(w.store, (struct fault){.nth = 1, .status = ST_FULL, .sticky = true});
+    CHECK_EQ(engine_commit(w.engine, &w.err), ST_FULL);
+    fault_set(w.store, (struct fault){0});
+
+    begin(&w);
+    c = open_hash(&w);
+    CHECK_EQ(coll_size(c), COLL_RESIDENT_LOAD + 1);
+    CHECK_OK(coll_find(c, slice_str(names[0]), &found, &item), engine_error(w.engine));
+    CHECK(found);
+    commit(&w);
+    world_end(&w);
+}
+
 /* ---- counts ---- */
 
 static void counts_are_right_after_a_restart(void)
@@ -666,6 +719,7 @@ int main(int argc, char **argv)
     RUN(a_batch_that_may_not_write_still_reads);
     RUN(a_call_undone_too_late_takes_its_batch_along);
     RUN(ids_of_a_transaction_that_was_rolled_back_are_not_used);
+    RUN(a_collection_read_in_a_batch_that_fails_is_read_again);
     RUN(counts_are_right_after_a_restart);
     RUN(expired_rows_do_not_count_before_they_are_swept);
     RUN(counts_outlive_a_sweep_that_fails);
