@@ -5,7 +5,10 @@
 #include "base/mem.h"
 #include "command/args.h"
 #include "command/server.h"
+#include "engine/coll.h"
 #include "engine/engine.h"
+
+#define DEFAULT_SAMPLES 5
 
 /* What a key takes: its row in memory, and for a long string the bytes of its chunks, which are in memory
    only while they are used. */
@@ -19,30 +22,77 @@ static int64_t row_bytes(const struct row *r)
     return bytes;
 }
 
+static enum status add_item_bytes(void *arg, const struct coll_item *item)
+{
+    int64_t *bytes = arg;
+    *bytes += (int64_t)(sizeof *item + item->name.n + item->value.n);
+    return ST_OK;
+}
+
+/* What a collection's items take: all of them, or as many as the first `samples` are on average. */
+static enum status items_bytes(struct call *c, const struct row *r, int64_t samples, int64_t *ret)
+{
+    struct coll *coll;
+    bool wrong;
+    *ret = 0;
+    enum row_type type = (enum row_type)r->type;
+    enum status st = coll_open(c->view, call_db(c), c->argv[2], type, &coll, &wrong);
+    if (st != ST_OK || !coll)
+        return st;
+    int64_t size = coll_size(coll);
+    int64_t n = samples == 0 || samples > size ? size : samples;
+    if (type == ROW_LIST) {
+        st = n ? coll_range(coll, 0, n - 1, false, add_item_bytes, ret) : ST_OK;
+    } else {
+        for (int64_t i = 0; i < n && st == ST_OK; i++) {
+            struct coll_item item;
+            st = coll_at(coll, i, &item);
+            if (st == ST_OK)
+                st = add_item_bytes(ret, &item);
+        }
+    }
+    if (n)
+        *ret = (int64_t)((double)*ret * (double)size / (double)n);
+    return st;
+}
+
+static bool parse_samples(struct call *c, int64_t *ret)
+{
+    *ret = DEFAULT_SAMPLES;
+    for (int i = 3; i < c->argc; i += 2) {
+        if (!slice_is(c->argv[i], "samples") || i + 1 >= c->argc) {
+            reply_error(c->reply, ERR_SYNTAX);
+            return false;
+        }
+        if (!arg_i64(c, i + 1, ret, NULL))
+            return false;
+        if (*ret < 0) {
+            reply_error(c->reply, ERR_SYNTAX);
+            return false;
+        }
+    }
+    return true;
+}
+
 static enum status memory_usage(struct call *c)
 {
     const struct row *r;
-    for (int i = 3; i < c->argc; i += 2) {
-        int64_t samples;
-        if (!slice_is(c->argv[i], "samples") || i + 1 >= c->argc) {
-            reply_error(c->reply, ERR_SYNTAX);
-            return ST_OK;
-        }
-        if (!arg_i64(c, i + 1, &samples, NULL))
-            return ST_OK;
-        if (samples < 0) {
-            reply_error(c->reply, ERR_SYNTAX);
-            return ST_OK;
-        }
-    }
+    int64_t samples, items = 0;
+    if (!parse_samples(c, &samples))
+        return ST_OK;
     enum status st = arg_any(c, 2, &r);
     if (st != ST_OK)
         return st;
-    if (r)
-        reply_integer(c->reply, row_bytes(r));
-    else
+    if (!r) {
         reply_null(c->reply);
-    return ST_OK;
+        return ST_OK;
+    }
+    int64_t bytes = row_bytes(r);
+    if (r->type != ROW_STRING)
+        st = items_bytes(c, r, samples, &items);
+    if (st == ST_OK)
+        reply_integer(c->reply, bytes + items);
+    return st;
 }
 
 static void reply_pair(struct reply *r, const char *name, uint64_t value)
@@ -162,7 +212,7 @@ static const struct command subcommands[] = {
         .name = "usage", .fn = memory_usage, .arity = -3, .flags = CMD_READONLY,
         .categories = CAT_READ | CAT_SLOW, .keys = {{.flags = KEY_RO, .index = 2, .step = 1}},
         .summary = "Tells how many bytes of memory a key takes.", .since = "4.0.0", .group = "server",
-        .complexity = "O(1) row",
+        .complexity = "O(1) row, and O(N) rows of items for N samples",
     },
     {.name = NULL},
 };
