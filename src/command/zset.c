@@ -315,14 +315,33 @@ static enum status zrevrank(struct call *c)
 
 /* ---- ZSCAN ---- */
 
-static enum status add_to_page(void *arg, const struct coll_item *item)
+/* A whole score up to this stands in a listpack, and so in Redis' answer, as an integer: never "1e+17". */
+#define LISTPACK_INTEGER 0x1p62
+
+static void add_to_page(struct scan_page *page, const struct coll_item *item, bool listpack)
 {
-    struct scan_page *page = arg;
     char text[128];
+    double score = item->score;
+    size_t n;
     if (!scan_wants(page, item->name))
-        return ST_OK;
+        return;
     scan_add(page, item->name);
-    scan_add(page, slice_of(text, num_format_double(text, item->score)));
+    if (listpack && fabs(score) <= LISTPACK_INTEGER && !(score < trunc(score)) && !(score > trunc(score)))
+        n = num_format_i64(text, (int64_t)score);
+    else
+        n = num_format_double(text, score);
+    scan_add(page, slice_of(text, n));
+}
+
+static enum status add_large(void *arg, const struct coll_item *item)
+{
+    add_to_page(arg, item, false);
+    return ST_OK;
+}
+
+static enum status add_small(void *arg, const struct coll_item *item)
+{
+    add_to_page(arg, item, true);
     return ST_OK;
 }
 
@@ -341,9 +360,9 @@ static enum status zscan(struct call *c)
             return ST_OK;
         if (coll_size(z) <= ZSET_LISTPACK_ENTRIES) {
             page.cursor = 0; /* all of a small one at once, in its order */
-            st = coll_by_rank(z, 0, coll_size(z) - 1, false, add_to_page, &page);
+            st = coll_by_rank(z, 0, coll_size(z) - 1, false, add_small, &page);
         } else {
-            st = coll_page(z, &page.cursor, page.count, add_to_page, &page);
+            st = coll_page(z, &page.cursor, page.count, add_large, &page);
         }
     } else {
         page.cursor = 0;

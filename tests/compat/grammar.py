@@ -151,6 +151,50 @@ getex_options = opt(
 )
 
 
+# --- sorted sets
+
+# Small ones, which Redis keeps in a listpack all the time; ones that grow far beyond that; ones whose members all have
+# the same score. What Redis does with ranges of names where scores differ depends on chance but for the first.
+zset = of("z1", "z2", "z3")
+big_zset = of("y1", "y2")
+lex_zset = of("x1", "x2")
+any_zset = weighted((zset, 10), (big_zset, 4), (lex_zset, 2), (any_key, 1))
+member = of("", "a", "b", "c", "d", "e", "aa", "ab", "B", b"\x00", b"\xff", "hello", "m" * 64, *range(12))
+big_member = weighted((lambda r: [b"member:%d" % r.randrange(3000)], 9), (of("l" * 65, "l" * 300), 1))
+zset_score = weighted((number(-5, 5), 6), (of("1.5", "-2.25", "0.1", "1e17", "1e-320", "3.0e3", "inf", "-inf", "+inf", "5e-324", "1.7976931348623157e308", 2**53, -(2**63), "0.30000000000000004"), 4), (of("-0", "0x10"), 0.3), (not_number, 0.5))
+score_end = weighted((number(-6, 6), 5), (lambda r: [b"(%d" % r.randint(-6, 6)], 3), (of("-inf", "+inf", "inf", "(inf", "(-inf", "1.5", "(1.5", "1e-320"), 4), (of("", "(", "((1", " 1", "1 ", "nan", "(nan", "x", b"1\x00x"), 0.5))
+lex_end = weighted((of("-", "+"), 4), (lambda r: [r.choice([b"[", b"("]) + member(r)[0]], 6), (of("", "a", "+a", "-a", "[", "(", "1"), 0.5))
+rank_end = weighted((number(-15, 15), 8), (of(0, -1, 100, -100, 2**63 - 1, -(2**63)), 3), (not_number, 0.5))
+limit = seq(lit("LIMIT"), weighted((number(-2, 6), 8), (not_number, 0.3)), weighted((number(-2, 8), 8), (not_number, 0.3)))
+zadd_options = shuffled(one(lit("NX"), lit("XX")), one(lit("GT"), lit("LT")), lit("CH"), opt(lit("INCR"), 0.4))
+weights = lambda n: seq(lit("WEIGHTS"), *[weighted((of(0, 1, 2, "-1", "0.5", "inf", "-inf"), 12), (not_number, 0.2))] * n)  # noqa: E731
+aggregate = seq(lit("AGGREGATE"), weighted((of("SUM", "MIN", "max", "sum"), 12), (of("AVG", ""), 0.5)))
+
+
+def sources(source, *options):
+    """numkeys, so many keys, and options, of which WEIGHTS has to know how many keys there are."""
+
+    def make(r):
+        n = r.randint(1, 4)
+        said = n if r.random() < 0.95 else r.choice([0, -1, n + 1, n - 1, 2**62])
+        kinds = [option(n) if option is weights else option for option in options]
+        return [b"%d" % said, *some(source, n, n)(r), *shuffled(*kinds)(r)]
+
+    return make
+
+
+def bulk(r):
+    """Many members at once."""
+    args = []
+    for i in r.sample(range(3000), r.choice([100, 128, 129, 300, 1100])):
+        args += [b"%d" % r.randint(-1000, 1000), b"member:%d" % i]
+    return args
+
+
+def same_score(r):
+    return [arg for _ in range(r.randint(1, 8)) for arg in (b"0", member(r)[0])]
+
+
 def pairs(r):
     return some(weighted((seq(key, value), 3), (seq(short_key, short_value), 1)), 1, 5)(r)
 
@@ -258,7 +302,76 @@ CONNECTION = [
     Row("NOSUCH", some(word, 0, 3), 0.3),
 ]
 
-FAMILIES = {"string": STRING, "bit": BIT, "key": KEY, "expire": EXPIRE, "connection": CONNECTION}
+zset_source = weighted((zset, 8), (lex_zset, 2), (any_key, 0.5))
+big_source = weighted((zset, 4), (big_zset, 4), (lex_zset, 1))
+ZSET = [
+    Row("ZADD", seq(zset, zadd_options, some(seq(zset_score, member), 1, 6)), 14),
+    Row("ZADD", seq(big_zset, zadd_options, some(seq(number(-1000, 1000), big_member), 1, 6)), 4),
+    Row("ZADD", seq(big_zset, bulk), 1),
+    Row("ZADD", seq(lex_zset, same_score), 4),
+    Row("ZADD", seq(any_zset, zadd_options), 0.3),
+    Row("ZADD", seq(any_key, zadd_options, zset_score, member), 0.5),
+    Row("ZINCRBY", seq(zset, zset_score, member), 3),
+    Row("ZINCRBY", seq(big_zset, number(-1000, 1000), big_member), 1),
+    Row("ZREM", seq(any_zset, some(member, 1, 4)), 3),
+    Row("ZREM", seq(big_zset, some(big_member, 1, 20)), 2),
+    Row("ZSCORE", seq(any_zset, member), 2),
+    Row("ZSCORE", seq(big_zset, big_member), 1),
+    Row("ZMSCORE", seq(any_zset, some(weighted((member, 2), (big_member, 1)), 1, 5)), 2),
+    Row("ZCARD", any_zset, 2),
+    Row("ZRANK", seq(any_zset, member), 2),
+    Row("ZREVRANK", seq(any_zset, member), 2),
+    Row("ZRANK", seq(big_zset, big_member), 2),
+    Row("ZREVRANK", seq(big_zset, big_member), 1),
+    Row("ZCOUNT", seq(any_zset, score_end, score_end), 3),
+    Row("ZLEXCOUNT", seq(weighted((zset, 1), (lex_zset, 2), (any_key, 0.2)), lex_end, lex_end), 3),
+    Row("ZRANGE", seq(any_zset, rank_end, rank_end, shuffled(lit("WITHSCORES"), lit("REV"), opt(limit, 0.3), opt(of("FOO"), 0.1))), 4),
+    Row("ZRANGE", seq(any_zset, score_end, score_end, lit("BYSCORE"), shuffled(lit("WITHSCORES"), lit("REV"), limit, opt(lit("BYLEX"), 0.1))), 4),
+    Row("ZRANGE", seq(weighted((zset, 1), (lex_zset, 2)), lex_end, lex_end, lit("BYLEX"), shuffled(lit("REV"), limit, opt(lit("WITHSCORES"), 0.2))), 3),
+    Row("ZREVRANGE", seq(any_zset, rank_end, rank_end, opt(lit("WITHSCORES")), opt(one(limit, of("FOO"), lit("REV")), 0.1)), 2),
+    Row("ZRANGEBYSCORE", seq(any_zset, score_end, score_end, shuffled(lit("WITHSCORES"), limit)), 3),
+    Row("ZREVRANGEBYSCORE", seq(any_zset, score_end, score_end, shuffled(lit("WITHSCORES"), limit)), 2),
+    Row("ZRANGEBYLEX", seq(weighted((zset, 1), (lex_zset, 2)), lex_end, lex_end, opt(limit)), 2),
+    Row("ZREVRANGEBYLEX", seq(weighted((zset, 1), (lex_zset, 2)), lex_end, lex_end, opt(limit)), 2),
+    Row("ZRANGESTORE", seq(zset, zset_source, rank_end, rank_end, shuffled(lit("REV"), opt(limit, 0.2), opt(lit("WITHSCORES"), 0.1))), 2),
+    Row("ZRANGESTORE", seq(zset, zset_source, score_end, score_end, lit("BYSCORE"), shuffled(lit("REV"), limit)), 2),
+    Row("ZRANGESTORE", seq(zset, lex_zset, lex_end, lex_end, lit("BYLEX"), shuffled(lit("REV"), limit)), 1),
+    Row("ZRANGESTORE", seq(big_zset, big_zset, number(-50, 3000), number(-1000, 3000), shuffled(lit("REV"))), 0.5),
+    Row("ZPOPMIN", seq(any_zset, opt(weighted((number(0, 8), 9), (not_number, 1)))), 2),
+    Row("ZPOPMAX", seq(any_zset, opt(weighted((number(0, 8), 9), (not_number, 1)))), 2),
+    Row("ZPOPMIN", seq(big_zset, number(0, 700)), 0.5),
+    Row("ZMPOP", seq(sources(any_zset), weighted((of("MIN", "MAX", "min"), 12), (of("FOO"), 0.5)), opt(seq(lit("COUNT"), weighted((number(1, 5), 9), (of(0, -1, "x"), 1))))), 2),
+    Row("ZREMRANGEBYRANK", seq(any_zset, rank_end, rank_end), 1),
+    Row("ZREMRANGEBYRANK", seq(big_zset, number(-1500, 1500), number(-1500, 1500)), 0.5),
+    Row("ZREMRANGEBYSCORE", seq(any_zset, score_end, score_end), 1),
+    Row("ZREMRANGEBYSCORE", seq(big_zset, number(-1000, 1000), number(-1000, 1000)), 0.5),
+    Row("ZREMRANGEBYLEX", seq(weighted((zset, 1), (lex_zset, 2)), lex_end, lex_end), 1),
+    Row("ZRANDMEMBER", seq(any_zset, opt(seq(weighted((number(-5, 5), 9), (of("x", -(2**63), 2**63 - 1), 0.5)), opt(of("WITHSCORES", "withscores", "FOO"), 0.4)))), 2, compare.shape),
+    Row("ZSCAN", seq(weighted((zset, 3), (lex_zset, 1), (any_key, 0.3)), of("0"), shuffled(seq(lit("MATCH"), pattern), seq(lit("COUNT"), of(1, 10, 1000, 0, "x")), opt(of("FOO", "TYPE"), 0.1))), 2, compare.unordered),
+    Row("ZUNION", sources(zset_source, weights, aggregate, lit("WITHSCORES")), 3),
+    Row("ZINTER", sources(zset_source, weights, aggregate, lit("WITHSCORES")), 3),
+    Row("ZDIFF", sources(zset_source, lit("WITHSCORES"), opt(aggregate, 0.1)), 3),
+    Row("ZUNION", sources(big_source, aggregate, lit("WITHSCORES")), 0.5),
+    Row("ZINTER", sources(big_source, aggregate, lit("WITHSCORES")), 0.5),
+    Row("ZDIFF", sources(big_source, lit("WITHSCORES")), 0.5),
+    Row("ZUNIONSTORE", seq(zset, sources(zset_source, weights, aggregate, opt(lit("WITHSCORES"), 0.1))), 2),
+    Row("ZINTERSTORE", seq(zset, sources(zset_source, weights, aggregate)), 2),
+    Row("ZDIFFSTORE", seq(zset, sources(zset_source)), 2),
+    Row("ZUNIONSTORE", seq(big_zset, sources(big_source, aggregate)), 0.5),
+    Row("ZINTERSTORE", seq(big_zset, sources(big_source, aggregate)), 0.5),
+    Row("ZDIFFSTORE", seq(big_zset, sources(big_source)), 0.3),
+    Row("ZINTERCARD", sources(big_source, seq(lit("LIMIT"), weighted((number(0, 5), 9), (of(-1, "x"), 1)))), 2),
+    Row("DEL", any_zset, 0.5),
+    Row("RENAME", seq(zset, zset), 0.5),
+    Row("RENAME", seq(big_zset, big_zset), 0.3),
+    Row("COPY", seq(zset, zset, opt(lit("REPLACE"))), 0.5),
+    Row("COPY", seq(big_zset, big_zset, lit("REPLACE")), 0.3),
+    Row("EXPIREAT", seq(any_zset, moment(future_seconds, past_seconds)), 0.5),
+    Row("PERSIST", any_zset, 0.3),
+    Row("TYPE", any_zset, 0.3),
+]
+
+FAMILIES = {"string": STRING, "bit": BIT, "key": KEY, "expire": EXPIRE, "connection": CONNECTION, "zset": ZSET}
 
 
 class Generator:
@@ -274,7 +387,8 @@ class Generator:
         r = self.random
         row = r.choices(self.rows, self.weights)[0]
         args = row.make(r)
-        if r.random() < 0.03 and args[0] != b"SCAN":  # any number is a cursor, and what it finds is Redis' own
+        # Any number is a cursor, and what it finds is Redis' own; a rank with a score is Redis 7.2's.
+        if r.random() < 0.03 and args[0] not in (b"SCAN", b"ZSCAN", b"ZRANK", b"ZREVRANK"):
             args = self.spoil(args)
         if r.random() < 0.1:
             args[0] = r.choice([args[0].lower(), args[0].capitalize()])
