@@ -77,6 +77,8 @@ static enum status blocks_of(struct coll *c, struct resident **ret)
         }
         r->blocks = b;
         count_bytes(c, r);
+        if (view_has_changes(c->v)) /* they may count what the batch wrote */
+            residents_before(&c->v->residents, r);
     }
     *ret = r;
     return ST_OK;

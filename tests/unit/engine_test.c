@@ -429,6 +429,57 @@ static void a_collection_read_in_a_batch_that_fails_is_read_again(void)
     world_end(&w);
 }
 
+static void add_members(struct world *w, const char *key, int from, int to)
+{
+    struct coll *c = NULL;
+    bool wrong;
+    CHECK_OK(coll_make(w->view, 0, slice_str(key), ROW_ZSET, &c, &wrong), engine_error(w->engine));
+    for (int i = from; i < to; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "member:%d", i);
+        struct coll_item item = {.name = arena_copy(view_arena(w->view), slice_str(name)), .score = i};
+        CHECK_OK(coll_put(c, &item, NULL), engine_error(w->engine));
+    }
+    CHECK_OK(coll_save(c), engine_error(w->engine));
+}
+
+static void expect_rank(struct world *w, const char *key, double score, int64_t want)
+{
+    struct coll *c = NULL;
+    struct coll_bound b = {.score = score};
+    int64_t rank = -1;
+    bool wrong;
+    REQUIRE_OK(coll_open(w->view, 0, slice_str(key), ROW_ZSET, &c, &wrong), engine_error(w->engine));
+    REQUIRE(c != NULL);
+    CHECK_OK(coll_rank_of(c, &b, false, &rank), engine_error(w->engine));
+    CHECK_EQ(rank, want);
+}
+
+/* The same for the counts by which ranks are found, after a call of the batch was undone. */
+static void ranks_read_in_a_batch_that_fails_are_read_again(void)
+{
+    struct world w = {.cache = 16 << 20};
+    int many = COLL_RESIDENT_MAX + 1000;
+    REQUIRE(world_start(&w));
+    begin(&w);
+    add_members(&w, "zset", 1, many + 1);
+    commit(&w);
+    begin(&w);
+    add_members(&w, "zset", -5, 0);
+    (void)next_call(&w);
+    add_members(&w, "other", 0, 1);
+    undo_call(&w);
+    expect_rank(&w, "zset", many, many - 1 + 5);
+    (void)engine_leave(w.engine, true);
+    fault_set(w.store, (struct fault){.nth = 1, .status = ST_FULL, .sticky = true});
+    CHECK_EQ(engine_commit(w.engine, &w.err), ST_FULL);
+    fault_set(w.store, (struct fault){0});
+    begin(&w);
+    expect_rank(&w, "zset", many, many - 1);
+    commit(&w);
+    world_end(&w);
+}
+
 /* ---- counts ---- */
 
 static void counts_are_right_after_a_restart(void)
@@ -720,6 +771,7 @@ int main(int argc, char **argv)
     RUN(a_call_undone_too_late_takes_its_batch_along);
     RUN(ids_of_a_transaction_that_was_rolled_back_are_not_used);
     RUN(a_collection_read_in_a_batch_that_fails_is_read_again);
+    RUN(ranks_read_in_a_batch_that_fails_are_read_again);
     RUN(counts_are_right_after_a_restart);
     RUN(expired_rows_do_not_count_before_they_are_swept);
     RUN(counts_outlive_a_sweep_that_fails);
