@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "command/args.h"
 #include "command/server.h"
+#include "command/block.h"
 #include "command/session.h"
 #include "command/txn.h"
 
@@ -19,6 +20,8 @@ static void describe_flags(const struct session *s, char out[8])
     size_t n = 0;
     if (s->monitor)
         out[n++] = 'O';
+    if (s->blocked)
+        out[n++] = 'b';
     if (txn_open(s))
         out[n++] = 'x';
     if (s->unix_socket)
@@ -354,8 +357,15 @@ static enum status client_unblock(struct call *c)
         reply_error(c->reply, "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
         return ST_OK;
     }
-    if (arg_i64(c, 2, &id, NULL))
-        reply_integer(c->reply, 0);
+    if (!arg_i64(c, 2, &id, NULL))
+        return ST_OK;
+    struct session *s = c->server->first;
+    while (s && s->id != (uint64_t)id)
+        s = s->next;
+    bool blocked = s && s->blocked;
+    if (blocked)
+        block_give_up(c->server, s, c->argc == 4 && slice_is(c->argv[3], "error"));
+    reply_integer(c->reply, blocked);
     return ST_OK;
 }
 
@@ -472,7 +482,7 @@ static const struct command subcommands[] = {
     CLIENT_SUB("setname", client_setname, 3, OPEN, "2.6.9", "Names the connection.", .complexity = "O(1)"),
     CLIENT_SUB("trackinginfo", client_trackinginfo, 2, OPEN, "6.2.0", "Tells that no keys are tracked.",
                .complexity = "O(1)"),
-    CLIENT_SUB("unblock", client_unblock, -3, ADMIN, "5.0.0", "Unblocks a blocked client; there is none.",
+    CLIENT_SUB("unblock", client_unblock, -3, ADMIN, "5.0.0", "Ends a client's wait in a blocking command.",
                .complexity = "O(1)"),
     CLIENT_SUB("unpause", client_unpause, 2, ADMIN, "6.2.0", "Ends a pause.", .complexity = "O(1)"),
     {.name = NULL},

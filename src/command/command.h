@@ -29,6 +29,8 @@ struct call {
         *arena;        /* for this call only; what a view write keeps until the commit goes to view_arena() */
     struct error *err; /* filled by whoever returns a status other than ST_OK */
     const struct error *write_err; /* why nothing can be written in this batch; code ST_OK: it can */
+    bool serving; /* a blocked command gets another chance, because serving_key has something now */
+    struct slice serving_key;
 };
 
 /* A client's mistake is a reply and ST_OK; a status is the database's failure (what the handler said is then
@@ -152,6 +154,8 @@ extern const struct command range_commands[];
 extern const struct command scan_commands[];
 extern const struct command server_commands[];
 extern const struct command slowlog_commands[];
+extern const struct command list_commands[];
+extern const struct command list_move_commands[];
 extern const struct command string_commands[];
 extern const struct command txn_commands[];
 extern const struct command zset_commands[];
@@ -196,6 +200,12 @@ bool command_run(struct server *server, struct session *session, const struct co
 
 /* Runs a command that EXEC has in its queue, with its reply as part of EXEC's. */
 void command_run_queued(struct call *exec, const struct command *cmd, const struct slice *argv, int argc);
+
+/* Runs a command that was blocked, with the key that has something for it now. Nothing replied: it waits on.
+ */
+bool command_serve(struct server *server, struct session *session, const struct command *cmd,
+                   const struct slice *argv, int argc, struct reply *reply, struct slice key,
+                   const struct error *write_err);
 
 /* Whether a command may write when this session sends it; EXEC does what is in its queue. */
 bool command_may_write(const struct session *session, const struct command *cmd, const struct slice *argv,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "command/block.h"
 #include "command/latency.h"
 #include "command/monitor.h"
 #include "command/server.h"
@@ -157,21 +158,15 @@ static void silence(struct session *session, struct reply *reply, size_t mark)
 
 /* ---- running ---- */
 
-static bool run(struct server *server, struct session *session, const struct command *cmd,
-                const struct slice *argv, int argc, struct reply *reply, size_t mark,
-                const struct error *write_err)
+static bool run(const struct call *given, size_t mark)
 {
-    struct error *err = engine_error(server->engine);
-    struct call call = {.server = server,
-                        .session = session,
-                        .cmd = cmd,
-                        .argv = argv,
-                        .argc = argc,
-                        .reply = reply,
-                        .view = server->view,
-                        .arena = &server->call_arena,
-                        .err = err,
-                        .write_err = write_err};
+    struct call call = *given;
+    struct server *server = call.server;
+    struct reply *reply = call.reply;
+    const struct command *cmd = call.cmd;
+    call.view = server->view;
+    call.arena = &server->call_arena;
+    call.err = engine_error(server->engine);
     const char *arena_was = server->call_arena.next;
     uint64_t errors_were = reply->errors;
     int64_t start = server->clock_us;
@@ -181,7 +176,7 @@ static bool run(struct server *server, struct session *session, const struct com
     struct engine_trace trace = engine_leave(server->engine, st == ST_OK);
     if (UNLIKELY(st != ST_OK)) {
         reply->ops->rewind(reply, mark);
-        reply_status(reply, st, err);
+        reply_status(reply, st, call.err);
     }
     if (server->call_arena.next != arena_was)
         arena_reset(&server->call_arena);
@@ -200,9 +195,9 @@ static bool run(struct server *server, struct session *session, const struct com
     }
     if (UNLIKELY((uint64_t)us >= (uint64_t)server->config->slowlog_log_slower_than ||
                  server->config->latency_monitor_threshold_ms))
-        note_slow(server, session, cmd, argv, argc, us);
+        note_slow(server, call.session, cmd, call.argv, call.argc, us);
     if (UNLIKELY(server->nmonitors) && !(cmd->flags & (CMD_SKIP_MONITOR | CMD_ADMIN)))
-        monitor_feed(server, session, cmd, argv, argc);
+        monitor_feed(server, call.session, cmd, call.argv, call.argc);
     return trace.depends || server->sync_wanted;
 }
 
@@ -233,21 +228,48 @@ bool command_run(struct server *server, struct session *session, const struct co
     } else if (UNLIKELY(session->txn != NULL) && txn_queue(session, cmd, argv, argc)) {
         reply_simple(reply, "QUEUED");
     } else {
+        struct call call = {.server = server,
+                            .session = session,
+                            .cmd = cmd,
+                            .argv = argv,
+                            .argc = argc,
+                            .reply = reply,
+                            .write_err = write_err};
         server->queued_depends = false;
-        wait = run(server, session, cmd, argv, argc, reply, mark, write_err);
+        wait = run(&call, mark);
         wait |= server->queued_depends;
     }
     if (UNLIKELY(session->reply_mode != SESSION_REPLY_ON))
         silence(session, reply, mark);
+    if (UNLIKELY(blocking_clients(server->blocking)))
+        block_serve(server, write_err);
     return wait;
 }
 
 void command_run_queued(struct call *exec, const struct command *cmd, const struct slice *argv, int argc)
 {
-    struct reply *reply = exec->reply;
-    size_t mark = reply->ops->mark(reply);
-    bool wait = run(exec->server, exec->session, cmd, argv, argc, reply, mark, exec->write_err);
+    struct call call = *exec;
+    call.cmd = cmd;
+    call.argv = argv;
+    call.argc = argc;
+    bool wait = run(&call, call.reply->ops->mark(call.reply));
     exec->server->queued_depends |= wait;
+}
+
+bool command_serve(struct server *server, struct session *session, const struct command *cmd,
+                   const struct slice *argv, int argc, struct reply *reply, struct slice key,
+                   const struct error *write_err)
+{
+    struct call call = {.server = server,
+                        .session = session,
+                        .cmd = cmd,
+                        .argv = argv,
+                        .argc = argc,
+                        .reply = reply,
+                        .write_err = write_err,
+                        .serving = true,
+                        .serving_key = key};
+    return run(&call, reply->ops->mark(reply));
 }
 
 bool command_may_write(const struct session *session, const struct command *cmd, const struct slice *argv,

@@ -1,6 +1,7 @@
 /* INFO: what the server knows about itself, in Redis' sections and fields (clients and dashboards parse them)
    and one section of our own. A field that Redis has and this server has nothing for is left out, unless zero
    is the truth about it. */
+#include "command/block.h"
 #include "command/command.h"
 
 #include <stdio.h>
@@ -100,7 +101,7 @@ static void info_clients(struct call *c, struct buf *out)
     add_u64(out, "connected_clients", c->server->nsessions);
     add_i64(out, "cluster_connections", 0);
     add_i64(out, "maxclients", c->server->config->maxclients);
-    add_i64(out, "blocked_clients", 0);
+    add_i64(out, "blocked_clients", blocking_clients(c->server->blocking));
     add_i64(out, "tracking_clients", 0);
     add_i64(out, "clients_in_timeout_table", 0);
 }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rand.h"
+#include "command/block.h"
 #include "command/command.h"
 #include "command/latency.h"
 #include "command/session.h"
@@ -21,6 +22,7 @@ void server_init(struct server *s, struct config *config, struct engine *engine)
     s->next_id = 1;
     s->command_stats = mem_zalloc((size_t)command_count() * sizeof *s->command_stats);
     s->slowlog = slowlog_new();
+    s->blocking = blocking_new();
     s->latency = latency_new();
     s->start_us = clock_mono_us();
     s->clock_us = s->start_us;
@@ -38,6 +40,7 @@ void server_release(struct server *s)
 {
     mem_free(s->command_stats);
     slowlog_free(s->slowlog);
+    blocking_free(s->blocking);
     latency_free(s->latency);
     arena_release(&s->call_arena);
     s->command_stats = NULL;

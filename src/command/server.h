@@ -17,6 +17,7 @@ struct engine;
 struct view;
 struct session;
 struct command;
+struct blocking;
 struct slowlog;
 struct latency;
 
@@ -64,6 +65,7 @@ struct server {
     struct server_stats stats;
     struct command_stat *command_stats; /* by command_index */
     struct slowlog *slowlog;
+    struct blocking *blocking; /* clients that wait for keys */
     struct latency *latency;
     struct arena call_arena;
     char run_id[41];

@@ -9,13 +9,15 @@
 
 #include "base/slice.h"
 
+struct blocked;
 struct command;
+struct reply;
 struct session;
 struct txn;
 
 struct session_usage {
     size_t query_buffer, query_buffer_free; /* CLIENT LIST qbuf, qbuf-free */
-    size_t output_buffer; /* bytes waiting to be sent */
+    size_t output_buffer;                   /* bytes waiting to be sent */
     size_t total;
     char events[4]; /* "r", "rw" */
 };
@@ -26,6 +28,14 @@ struct session_ops {
     /* Sends bytes outside of a reply (MONITOR lines; RESP already). */
     void (*push)(struct session *s, struct slice bytes);
     void (*usage)(const struct session *s, struct session_usage *ret);
+    /* A blocking command waits (session->blocked is set): gives up at this moment of the monotonic clock, 0
+     * never. */
+    void (*block)(struct session *s, int64_t deadline_us);
+    /* Around a reply that the session's own command does not give: to a client that waited. depends: it is
+       only true when the running batch is committed. When session->blocked is NULL at the end, the client
+       goes on. */
+    struct reply *(*reply_begin)(struct session *s);
+    void (*reply_end)(struct session *s, bool depends);
 };
 
 enum session_reply { SESSION_REPLY_ON, SESSION_REPLY_OFF, SESSION_REPLY_SKIP_NEXT, SESSION_REPLY_SKIP };
@@ -50,7 +60,8 @@ struct session {
     int64_t created_us;         /* monotonic */
     int64_t active_us;          /* last command or byte, monotonic */
     const struct command *last; /* the last command run, for CLIENT LIST */
-    struct txn *txn; /* MULTI and WATCH, see txn.h; NULL while there is neither */
+    struct blocked *blocked;    /* waits for a key, see block.h; NULL: it does not */
+    struct txn *txn;            /* MULTI and WATCH, see txn.h; NULL while there is neither */
 };
 
 /* Fills a zeroed session with what a new connection starts as. */

@@ -12,11 +12,15 @@
 #include "base/num.h"
 
 static const struct command *const families[] = {
-    string_commands,   counter_commands,    range_commands,    lcs_commands,          bit_commands,
-    bitfield_commands, key_commands,        expire_commands,   scan_commands,         connection_commands,
-    client_commands,   introspect_commands, config_commands,   info_commands,         server_commands,
-    memory_commands,   slowlog_commands,    latency_commands,  debug_commands,        txn_commands,
-    zset_commands,     zset_range_commands, zset_pop_commands, zset_combine_commands, NULL,
+    string_commands,     counter_commands,   range_commands,
+    lcs_commands,        bit_commands,       bitfield_commands,
+    key_commands,        expire_commands,    scan_commands,
+    connection_commands, client_commands,    introspect_commands,
+    config_commands,     info_commands,      server_commands,
+    memory_commands,     slowlog_commands,   latency_commands,
+    debug_commands,      txn_commands,       zset_commands,
+    zset_range_commands, zset_pop_commands,  zset_combine_commands,
+    list_commands,       list_move_commands, NULL,
 };
 
 #define MAX_COMMANDS 512

@@ -102,6 +102,9 @@ enum status coll_set(struct coll *c, int64_t i, struct slice value) MUST_CHECK;
 enum status coll_insert(struct coll *c, int64_t i, struct slice value) MUST_CHECK;
 enum status coll_erase(struct coll *c, int64_t i, int64_t n) MUST_CHECK;
 
+/* Takes single places out, given from the last to the first; what is between them moves together. */
+enum status coll_erase_places(struct coll *c, const int64_t *places, size_t n) MUST_CHECK;
+
 /* Places [from, to], in order or (reverse) from `to` down; fn must not write. */
 enum status coll_range(struct coll *c, int64_t from, int64_t to, bool reverse, coll_fn *fn,
                        void *arg) MUST_CHECK;

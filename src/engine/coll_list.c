@@ -147,6 +147,38 @@ enum status coll_erase(struct coll *c, int64_t i, int64_t n)
     return ST_OK;
 }
 
+/* What stays moves to the front of the list, each item once. */
+static enum status close_gaps(struct coll *c, const int64_t *places, size_t n)
+{
+    enum status st = ST_OK;
+    int64_t to = places[n - 1];
+    size_t next = n; /* places[next - 1] is the next one that goes */
+    for (int64_t from = to; st == ST_OK && from < c->size; from++) {
+        if (next && places[next - 1] == from)
+            next--;
+        else
+            st = copy_row(c, from, to++);
+    }
+    return st == ST_OK ? drop_rows(c, to, c->size) : st;
+}
+
+enum status coll_erase_places(struct coll *c, const int64_t *places, size_t n)
+{
+    enum status st = ST_OK;
+    if (n == 0)
+        return ST_OK;
+    if (n == 1)
+        return coll_erase(c, places[0], 1);
+    st = close_gaps(c, places, n);
+    if (st != ST_OK)
+        return st;
+    c->dirty = true;
+    for (size_t i = 0; i < n; i++)
+        COLL_RESIDENT(c, resident_erase(c->res, (size_t)places[i]));
+    c->size -= (int64_t)n;
+    return ST_OK;
+}
+
 struct range_walk {
     coll_fn *fn;
     void *arg;

@@ -63,6 +63,7 @@ void engine_free(struct engine *e)
     mem_free(v->db_written);
     mem_free(v->changes);
     mem_free(v->trash);
+    mem_free(v->ready);
     mem_free(v->undo);
     mem_free(e);
 }
@@ -150,6 +151,7 @@ void engine_enter(struct engine *e)
     struct view *v = &e->view;
     v->wrote = v->depends = v->flushed_in_call = v->call_dbs_changed = false;
     v->call_trash = v->ntrash;
+    v->call_ready = v->nready;
 }
 
 struct engine_trace engine_leave(struct engine *e, bool keep)

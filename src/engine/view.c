@@ -127,7 +127,8 @@ static void note_ready(struct view *v, const struct row *old, const struct key_r
 {
     bool waitable = k->type == ROW_LIST || k->type == ROW_ZSET;
     if (waitable && !(live(v, old) && old->type == k->type))
-        VEC_PUSH(v->ready, v->nready, v->ready_cap) = (struct ready_key){k->db, arena_copy(&v->arena, k->key)};
+        VEC_PUSH(v->ready, v->nready, v->ready_cap) =
+            (struct ready_key){k->db, arena_copy(&v->arena, k->key)};
 }
 
 static void install(struct view *v, struct row *old, const struct key_row *k)

@@ -84,8 +84,8 @@ enum status view_version(struct view *v, uint32_t db, struct slice key, int64_t 
 /* While on, the view remembers each key under which a list or a sorted set appears. */
 void view_watch_ready(struct view *v, bool on);
 
-/* Takes one of them out, oldest first; false when there is none. *ret_all: any key may be meant (databases were
-   exchanged). key is valid until the batch ends. */
+/* Takes one of them out, oldest first; false when there is none. *ret_all: any key may be meant (databases
+   were exchanged). key is valid until the batch ends. */
 bool view_next_ready(struct view *v, uint32_t *ret_db, struct slice *ret_key, bool *ret_all);
 
 /* ---- strings ---- */

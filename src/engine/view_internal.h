@@ -15,6 +15,12 @@ struct change {
     bool pending; /* not in the tables of the running transaction yet */
 };
 
+/* A key under which something appeared that a blocked client may want. */
+struct ready_key {
+    uint32_t number;
+    struct slice key; /* in the batch's arena; p is NULL: any key */
+};
+
 struct row_undo {
     struct row *old;
     struct row *fresh;
@@ -52,6 +58,9 @@ struct view {
     bool dbs_changed;
     bool dbs_pending;
     bool *db_written; /* by logical number: this batch has written its row in larder_db already */
+    bool watch_ready;
+    struct ready_key *ready;
+    size_t nready, ready_cap, ready_taken;
     struct arena arena;
     enum status
         poison; /* a command failed after its writes had reached the transaction: it must not commit */
@@ -60,6 +69,7 @@ struct view {
     struct row_undo *undo;
     size_t nundo, undo_cap;
     size_t call_trash;
+    size_t call_ready;
     struct db_row *call_dbs; /* as dbs_before, for the running call, when call_dbs_changed */
     uint32_t call_next_number;
     bool call_dbs_changed;

@@ -61,7 +61,7 @@ static void mark_ready(struct worker *w, struct client *c)
 
 void batch_gather(struct worker *w, struct client *c)
 {
-    if (c->state != CLIENT_OPEN || c->paused || c->broken || client_held(c))
+    if (c->state != CLIENT_OPEN || c->paused || c->broken || c->session.blocked || client_held(c))
         return;
     struct batch *b = &w->batch;
     const struct config *config = worker_config(w);
@@ -130,13 +130,20 @@ static void run_unknown(struct worker *w, const struct batch_call *call, const s
     }
 }
 
+void batch_depends(struct worker *w, struct client *c, size_t start)
+{
+    struct batch *b = &w->batch;
+    VEC_PUSH(b->replies, b->nreplies, b->cap_replies) =
+        (struct batch_reply){.client = c, .start = start, .end = c->out.len};
+}
+
 /* Runs one call; returns how much it said. */
 static size_t run_call(struct worker *w, const struct batch_call *call, const struct error *write_err)
 {
     struct client *c = call->client;
     if (c->state != CLIENT_OPEN || c->paused || c->stalled)
         return 0;
-    if (client_held(c)) {
+    if (client_held(c) || c->session.blocked) {
         c->stalled = true;
         return 0;
     }
@@ -159,8 +166,7 @@ static size_t run_call(struct worker *w, const struct batch_call *call, const st
     if (said) {
         client_touch(c);
         if (depends)
-            VEC_PUSH(w->batch.replies, w->batch.nreplies, w->batch.cap_replies) =
-                (struct batch_reply){.client = c, .start = start, .end = c->out.len};
+            batch_depends(w, c, start);
     }
     return said;
 }

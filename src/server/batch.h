@@ -46,6 +46,9 @@ void batch_release(struct batch *b);
 /* Parses what the client has sent and adds it to the batch, up to a fair share. */
 void batch_gather(struct worker *w, struct client *c);
 
+/* What c has been told from `start` on is only true when the batch is committed. */
+void batch_depends(struct worker *w, struct client *c, size_t start);
+
 /* Runs what was gathered, commits and sends. */
 void batch_run(struct worker *w);
 

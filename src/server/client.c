@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/vec.h"
+#include "command/block.h"
 #include "server/worker_internal.h"
 
 #define READ_MIN     ((size_t)16 << 10) /* room that an ordinary read has at least */
@@ -78,6 +79,8 @@ static void change_state(struct client *c, enum client_state state)
     if (state != CLIENT_DEAD)
         return;
     watch_writing(c, false);
+    event_del(&c->block_event);
+    block_forget(&c->worker->server, &c->session);
     conn_close(&c->conn);
     server_remove_session(&c->worker->server, &c->session);
     VEC_PUSH(c->worker->dead.items, c->worker->dead.len, c->worker->dead.cap) = c;
@@ -194,7 +197,7 @@ void client_batch_done(struct client *c)
         c->parsed = c->done;
         c->stalled = c->broken = false;
         resp_reset(&c->parser);
-        if (!c->paused && !client_held(c))
+        if (!c->paused && !c->session.blocked && !client_held(c))
             push(&c->worker->ready, c, &c->ready);
     } else {
         c->done = c->parsed;
@@ -268,7 +271,7 @@ void client_flush(struct client *c)
             return;
         }
     }
-    if (held && !client_held(c) && c->state == CLIENT_OPEN && !c->paused)
+    if (held && !client_held(c) && c->state == CLIENT_OPEN && !c->paused && !c->session.blocked)
         push(&c->worker->ready, c, &c->ready);
     if (backlog(c) == 0) {
         drained(c);
@@ -303,7 +306,7 @@ void client_tick(struct client *c, int64_t now_us)
         client_kill(c);
         return;
     }
-    if (config->timeout_ms && !c->session.monitor && !c->paused &&
+    if (config->timeout_ms && !c->session.monitor && !c->paused && !c->session.blocked &&
         (uint64_t)idle / 1000 > config->timeout_ms) {
         log_close(c, LOG_DEBUG, "closing an idle client");
         client_kill(c);
@@ -350,10 +353,54 @@ static void session_usage(const struct session *s, struct session_usage *ret)
     memcpy(ret->events, c->writing ? "rw" : "r", c->writing ? 3 : 2);
 }
 
+static void session_block(struct session *s, int64_t deadline_us)
+{
+    struct client *c = of_session(s);
+    if (!deadline_us)
+        return;
+    int64_t left = deadline_us - clock_mono_us();
+    struct timeval in = {.tv_sec = left > 0 ? left / 1000000 : 0, .tv_usec = left > 0 ? left % 1000000 : 0};
+    event_add(&c->block_event, &in);
+}
+
+static struct reply *session_reply_begin(struct session *s)
+{
+    struct client *c = of_session(s);
+    c->reply.base.resp = s->resp;
+    c->reply_start = c->out.len;
+    return &c->reply.base;
+}
+
+static void session_reply_end(struct session *s, bool depends)
+{
+    struct client *c = of_session(s);
+    if (c->out.len != c->reply_start) {
+        client_touch(c);
+        if (depends)
+            batch_depends(c->worker, c, c->reply_start);
+    }
+    if (s->blocked)
+        return;
+    event_del(&c->block_event);
+    if (c->state == CLIENT_OPEN && !c->in_batch && c->parsed < c->in.len)
+        push(&c->worker->ready, c, &c->ready);
+}
+
+static void on_block_timeout(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    struct client *c = arg;
+    if (c->session.blocked)
+        block_give_up(&c->worker->server, &c->session, false);
+}
+
 static const struct session_ops client_ops = {
     .close = session_close,
     .push = session_push,
     .usage = session_usage,
+    .block = session_block,
+    .reply_begin = session_reply_begin,
+    .reply_end = session_reply_end,
 };
 
 /* ---- life ---- */
@@ -373,6 +420,7 @@ struct client *client_new(struct worker *w, struct conn conn)
     resp_reply_init(&c->reply, &c->out, c->session.resp);
     event_assign(&c->read_event, w->base, conn.fd, EV_READ | EV_PERSIST, on_readable, c);
     event_assign(&c->write_event, w->base, conn.fd, EV_WRITE | EV_PERSIST, on_writable, c);
+    evtimer_assign(&c->block_event, w->base, on_block_timeout, c);
     server_add_session(&w->server, &c->session);
     watch_reading(c, true);
     return c;

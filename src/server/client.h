@@ -42,6 +42,7 @@ struct client {
     struct worker *worker;
     struct conn conn;
     struct event read_event, write_event;
+    struct event block_event; /* the end of a blocking command's patience */
     enum client_state state;
     bool reading, writing; /* which events are watched */
     bool eof;              /* the peer has sent its last byte */
@@ -59,6 +60,7 @@ struct client {
     struct resp_reply reply;
     struct buf out;
     size_t sent;
+    size_t reply_start;    /* in out, of a reply to a blocked client */
     struct buf patch;      /* the output of a failed batch, as it is rewritten */
     size_t patched;        /* how much of out is in patch */
     int64_t soft_since_us; /* output has been above the soft limit since; 0: it is not */

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "command/latency.h"
 #include "engine/engine.h"
 #include "server/worker_internal.h"
 
@@ -59,6 +60,9 @@ int64_t sweeper_step(struct worker *w)
         return interval_us;
     }
     int64_t end = clock_mono_us();
+    uint64_t threshold_ms = config->latency_monitor_threshold_ms;
+    if (threshold_ms && (uint64_t)(end - start) >= threshold_ms * 1000)
+        latency_add(w->server.latency, "expire-cycle", (end - start) / 1000);
     if (s->pass_rows == 0)
         s->pass_start_us = start;
     s->pass_rows += did;

@@ -16,9 +16,9 @@
 #include "server/worker_internal.h"
 
 #define ACCEPTS_PER_EVENT 1000
-#define ACCEPT_PAUSE_US   100000  /* after accept has failed for want of memory or descriptors */
-#define RESERVED_FDS      64u     /* for the database, logs, listeners */
-#define LAST_FLUSH_US     3000000 /* how long the end waits for replies to leave */
+#define ACCEPT_PAUSE_US   100000       /* after accept has failed for want of memory or descriptors */
+#define RESERVED_FDS      ((rlim_t)64) /* for the database, logs, listeners */
+#define LAST_FLUSH_US     3000000      /* how long the end waits for replies to leave */
 
 static const char DENIED[] =
     "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for "

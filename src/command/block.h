@@ -1,0 +1,45 @@
+/* Blocking commands: clients that wait for a list or sorted set to have something for them.
+
+   The handler of a blocking command tries its keys. If none has anything and the client may wait (not inside
+   EXEC), it calls block_on: its arguments are copied, nothing is replied, and the client's later commands
+   wait behind it. When a command, or a whole EXEC, has made a list or sorted set appear under a key,
+   block_serve runs the waiting commands again, in the same batch, right behind it: key by key in the order in
+   which they appeared, and for each key the clients in the order in which they blocked. A command that is
+   served so looks at that key alone (block_wants). What it takes is gone from the tables in the same
+   transaction that brings the other client's push there; a client that disconnects while it waits has taken
+   nothing. */
+#ifndef LARDER_COMMAND_BLOCK_H
+#define LARDER_COMMAND_BLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "command/command.h"
+
+struct blocking; /* everyone who waits; one for each server */
+struct blocked;  /* one client's wait; session->blocked */
+
+struct blocking *blocking_new(void);
+void blocking_free(struct blocking *b);
+uint32_t blocking_clients(const struct blocking *b);
+
+/* Reads a timeout in seconds from argv[i] into microseconds, 0 for none; or replies the error. */
+bool block_timeout_arg(struct call *c, int i, int64_t *ret_us);
+
+/* Whether the handler should look at this key: always, unless it is being served with another one. */
+bool block_wants(const struct call *c, struct slice key);
+
+/* None of the keys argv[first], argv[first + 1], ... has anything: waits, or (inside EXEC) replies a null.
+   While being served, does nothing. */
+void block_on(struct call *c, enum row_type type, int first, int nkeys, int64_t timeout_us);
+
+/* After each command: serves whoever waits for what it made appear. */
+void block_serve(struct server *s, const struct error *write_err);
+
+/* The wait is over without anything: the timeout, or CLIENT UNBLOCK (error: with an error). */
+void block_give_up(struct server *s, struct session *c, bool error);
+
+/* The client is gone. */
+void block_forget(struct server *s, struct session *c);
+
+#endif
