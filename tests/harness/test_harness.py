@@ -11,8 +11,14 @@ TRANSCRIPTS = sorted((pathlib.Path(__file__).parents[1] / "compat" / "transcript
 
 
 @pytest.fixture(scope="module")
+def oracle(shared_fleet):
+    """A redis-server that no other test has changed."""
+    return shared_fleet.redis()
+
+
+@pytest.fixture(scope="module")
 def twin(shared_fleet):
-    """A second redis-server, to be compared with the first."""
+    """A second one, to be compared with the first."""
     return shared_fleet.redis()
 
 
