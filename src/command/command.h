@@ -144,6 +144,7 @@ extern const struct command connection_commands[];
 extern const struct command counter_commands[];
 extern const struct command debug_commands[];
 extern const struct command expire_commands[];
+extern const struct command hash_commands[];
 extern const struct command info_commands[];
 extern const struct command introspect_commands[];
 extern const struct command latency_commands[];

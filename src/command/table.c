@@ -20,7 +20,8 @@ static const struct command *const families[] = {
     memory_commands,     slowlog_commands,   latency_commands,
     debug_commands,      txn_commands,       zset_commands,
     zset_range_commands, zset_pop_commands,  zset_combine_commands,
-    list_commands,       list_move_commands, NULL,
+    list_commands,       list_move_commands, hash_commands,
+    NULL,
 };
 
 #define MAX_COMMANDS 512

@@ -86,6 +86,12 @@ enum status coll_at(struct coll *c, int64_t ord, struct coll_item *ret) MUST_CHE
 typedef enum status coll_fn(void *arg, const struct coll_item *item);
 enum status coll_each(struct coll *c, coll_fn *fn, void *arg) MUST_CHECK;
 
+/* Any item, each as likely as the others; there is one. */
+enum status coll_random(struct coll *c, struct coll_item *ret) MUST_CHECK;
+
+/* n different items, 0 <= n <= size, every choice as likely as the others; fn must not write. */
+enum status coll_sample(struct coll *c, int64_t n, coll_fn *fn, void *arg) MUST_CHECK;
+
 /* One page of HSCAN, SSCAN, ZSCAN: *cursor 0 starts; it is set for the next page, 0 at the end. */
 enum status coll_page(struct coll *c, int64_t *cursor, int64_t count, coll_fn *fn, void *arg) MUST_CHECK;
 
