@@ -204,7 +204,7 @@ def test_the_hard_output_limit(fleet):
 
 
 def test_the_soft_output_limit(fleet):
-    larder = fleet.larder("--client-output-buffer-limit", "normal 0 1mb 1")
+    larder = fleet.larder("--client-output-buffer-limit", "normal 0 1mb 3")
     with larder.connect() as c, larder.connect() as reader:
         for connection in (c, reader):
             connection("SET", "key", b"x" * 1_000_000)
