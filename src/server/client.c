@@ -144,6 +144,12 @@ static size_t make_room(struct client *c)
     return room < most ? room : most;
 }
 
+bool client_may_wait(const struct client *c)
+{
+    uint64_t limit = worker_config(c->worker)->client_query_buffer_limit / 2;
+    return c->in.len - c->done < (limit < CLIENT_HOLD_INPUT ? limit : CLIENT_HOLD_INPUT);
+}
+
 static void end_of_input(struct client *c)
 {
     c->eof = true;

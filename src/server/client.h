@@ -12,8 +12,8 @@
    stops reading because replies pile up may wait for a client that waits for it. Redis reads on and lets the
    replies pile up. Here, while more than CLIENT_HOLD_OUTPUT of replies is unsent, input is still read but not
    run: what waits in memory is then commands, which are small, and not their replies, which may be a
-   thousand times larger. When the input grows beyond CLIENT_HOLD_INPUT as well, commands run again and the
-   replies pile up as in Redis, within client-output-buffer-limit. */
+   thousand times larger. When the input grows beyond CLIENT_HOLD_INPUT (or half of client-query-buffer-limit)
+   as well, commands run again and the replies pile up as in Redis, within client-output-buffer-limit. */
 #ifndef LARDER_SERVER_CLIENT_H
 #define LARDER_SERVER_CLIENT_H
 
@@ -95,10 +95,13 @@ void client_batch_done(struct client *c);
 /* Once a second: idle clients, output limits, memory of quiet clients. */
 void client_tick(struct client *c, int64_t now_us);
 
-/* The output does not keep up, and there is still room for input to wait. */
+/* There is still room for input to wait. */
+bool client_may_wait(const struct client *c);
+
+/* The output does not keep up: commands wait. */
 static inline bool client_held(const struct client *c)
 {
-    return c->out.len - c->sent > CLIENT_HOLD_OUTPUT && c->in.len - c->done < CLIENT_HOLD_INPUT;
+    return c->out.len - c->sent > CLIENT_HOLD_OUTPUT && client_may_wait(c);
 }
 
 #endif

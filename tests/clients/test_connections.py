@@ -232,6 +232,18 @@ def test_the_query_buffer_limit(fleet):
     assert "client-query-buffer-limit" in larder.log_text()
 
 
+def test_a_pipeline_longer_than_the_query_buffer_limit(fleet):
+    """The limit is on what a command needs, not on how much a client sends before it reads."""
+    larder = fleet.larder("--client-query-buffer-limit", "1mb")
+    with larder.connect() as c:
+        c("SET", "key", b"x" * 200)
+        count = 200_000
+        c.send(encode(["GET", "key"]) * count)
+        size = count * len(b"$200\r\n" + b"x" * 200 + b"\r\n")
+        data, closed = c.read_bytes(size, until_closed=False)
+        assert len(data) == size and not closed
+
+
 @pytest.mark.parametrize("kind", ["redis", "larder"])
 def test_limits_until_a_client_has_authenticated(fleet, kind):
     server = getattr(fleet, kind)("--requirepass", "secret")
