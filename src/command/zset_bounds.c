@@ -118,12 +118,14 @@ static enum status ranks_by_name(struct coll *z, const struct lex_range *r, doub
 }
 
 /* Members with different scores are in no order of names. What Redis does with a small sorted set is to go
-   from one end to the first member that the nearer end of the range lets in, and on to the first that the
-   other keeps out. */
+   from one end to the first member that the nearer end of the range lets in, leave out as many as LIMIT says
+   whatever they are, and go on to the first that the other end keeps out. */
 struct lex_walk {
     const struct lex_range *range;
     bool reverse;
-    int64_t at, first, n;
+    int64_t at, skip;
+    int64_t first, n;
+    bool entered;
     bool ended;
     bool lowest_fits;  /* the member with the lowest rank is not above the range, */
     bool highest_fits; /* the one with the highest not below it: else Redis finds nothing */
@@ -137,8 +139,15 @@ static enum status walk_item(void *arg, const struct coll_item *item)
     if (w->at++ == 0)
         *(w->reverse ? &w->highest_fits : &w->lowest_fits) = w->reverse ? above : below;
     *(w->reverse ? &w->lowest_fits : &w->highest_fits) = w->reverse ? below : above;
-    if (w->ended || (w->n == 0 && !enters))
+    if (w->ended || (!w->entered && !enters))
         return ST_OK;
+    /* The first member let in has to be in the range altogether. */
+    bool skipped = w->entered ? w->skip > 0 : stays && w->skip > 0;
+    w->entered = true;
+    if (skipped) {
+        w->skip--;
+        return ST_OK;
+    }
     if (!stays) {
         w->ended = true;
         return ST_OK;
@@ -148,10 +157,10 @@ static enum status walk_item(void *arg, const struct coll_item *item)
     return ST_OK;
 }
 
-static enum status ranks_by_walk(struct coll *z, const struct lex_range *r, bool reverse, int64_t *ret_from,
-                                 int64_t *ret_to)
+static enum status ranks_by_walk(struct coll *z, const struct lex_range *r, bool reverse, int64_t offset,
+                                 int64_t *ret_from, int64_t *ret_to)
 {
-    struct lex_walk w = {.range = r, .reverse = reverse};
+    struct lex_walk w = {.range = r, .reverse = reverse, .skip = offset};
     int64_t last = coll_size(z) - 1;
     enum status st = coll_by_rank(z, 0, last, reverse, walk_item, &w);
     if (st != ST_OK || w.n == 0 || !w.lowest_fits || !w.highest_fits)
@@ -161,8 +170,8 @@ static enum status ranks_by_walk(struct coll *z, const struct lex_range *r, bool
     return ST_OK;
 }
 
-enum status lex_range_ranks(struct coll *z, const struct lex_range *r, bool reverse, int64_t *ret_from,
-                            int64_t *ret_to)
+enum status lex_range_ranks(struct coll *z, const struct lex_range *r, bool reverse, int64_t *offset,
+                            int64_t *ret_from, int64_t *ret_to)
 {
     double first, last;
     *ret_from = 0;
@@ -174,7 +183,10 @@ enum status lex_range_ranks(struct coll *z, const struct lex_range *r, bool reve
         st = score_at(z, coll_size(z) - 1, &last);
     if (st != ST_OK)
         return st;
-    if (first < last && coll_size(z) <= ZSET_LISTPACK_ENTRIES)
-        return ranks_by_walk(z, r, reverse, ret_from, ret_to);
+    if (first < last && coll_size(z) <= ZSET_LISTPACK_ENTRIES && *offset >= 0) {
+        int64_t skip = *offset;
+        *offset = 0;
+        return ranks_by_walk(z, r, reverse, skip, ret_from, ret_to);
+    }
     return ranks_by_name(z, r, first, ret_from, ret_to);
 }

@@ -100,25 +100,26 @@ static enum status select_ranks(struct coll *z, const struct select *s, int64_t 
         *ret_to = reverse ? last - from : to;
         return ST_OK;
     }
+    int64_t offset = s->offset;
     if (s->by == BY_SCORE)
         st = score_range_ranks(z, &s->scores, ret_from, ret_to);
     else
-        st = lex_range_ranks(z, &s->names, reverse, ret_from, ret_to);
+        st = lex_range_ranks(z, &s->names, reverse, &offset, ret_from, ret_to);
     if (st != ST_OK || *ret_from > *ret_to)
         return st;
     int64_t n = *ret_to - *ret_from + 1;
-    if (s->offset < 0 || s->offset >= n) {
+    if (offset < 0 || offset >= n) {
         *ret_to = *ret_from - 1;
         return ST_OK;
     }
-    n -= s->offset;
+    n -= offset;
     if (s->limit >= 0 && s->limit < n)
         n = s->limit;
     if (reverse) {
-        *ret_to -= s->offset;
+        *ret_to -= offset;
         *ret_from = *ret_to - n + 1;
     } else {
-        *ret_from += s->offset;
+        *ret_from += offset;
         *ret_to = *ret_from + n - 1;
     }
     return ST_OK;

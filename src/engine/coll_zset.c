@@ -430,11 +430,13 @@ static enum status move_item(void *arg, const struct item_row *row)
     struct renumber *m = arg;
     if (m->leaves[row->ord - m->end])
         return ST_OK;
-    m->moved[m->nmoved++] = (struct coll_item){
-        .name = arena_copy(&m->c->v->arena, row->ref.name),
-        .score = row->score,
-        .ord = m->holes[m->nmoved],
-    };
+    if (m->nmoved < m->nholes)
+        m->moved[m->nmoved] = (struct coll_item){
+            .name = arena_copy(&m->c->v->arena, row->ref.name),
+            .score = row->score,
+            .ord = m->holes[m->nmoved],
+        };
+    m->nmoved++;
     return ST_OK;
 }
 
@@ -484,6 +486,9 @@ static enum status remove_rows(struct coll *c, int64_t from, int64_t to)
             st = error_set(c->v->err, ST_CORRUPT, "a member is in the index but not in its table");
         if (st != ST_OK)
             return st;
+        if (item.ord < 0 || item.ord >= c->size)
+            return error_set(c->v->err, ST_CORRUPT, "a member of %lld has number %lld", (long long)c->size,
+                             (long long)item.ord);
         if (item.ord >= m.end)
             m.leaves[item.ord - m.end] = true;
         else
