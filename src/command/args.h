@@ -33,8 +33,8 @@ const char *row_type_name(enum row_type type);
 /* The session's database. */
 uint32_t call_db(const struct call *c);
 
-/* What Redis would keep a string as after SET (OBJECT ENCODING). How it came to be is not known here. */
-const char *row_encoding(const struct row *row);
+/* What Redis would keep the value of a row, the one under argv[i], as (OBJECT ENCODING). */
+enum status arg_encoding(struct call *c, int i, const struct row *row, const char **ret) MUST_CHECK;
 
 /* "ERR wrong number of arguments for 'x' command" */
 void reply_wrong_arity(struct call *c);

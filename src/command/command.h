@@ -151,6 +151,7 @@ extern const struct command latency_commands[];
 extern const struct command key_commands[];
 extern const struct command lcs_commands[];
 extern const struct command memory_commands[];
+extern const struct command object_commands[];
 extern const struct command range_commands[];
 extern const struct command scan_commands[];
 extern const struct command server_commands[];

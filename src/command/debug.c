@@ -35,10 +35,13 @@ static enum status debug_object(struct call *c)
     }
     char text[320];
     struct row_ext items = row_items(r);
+    const char *encoding;
+    if ((st = arg_encoding(c, 2, r, &encoding)) != ST_OK)
+        return st;
     snprintf(text, sizeof text,
              "Value at:%p refcount:1 encoding:%s serializedlength:%lld lru:0 lru_seconds_idle:0 seq:%lld "
              "version:%lld id:%lld size:%lld",
-             (const void *)r, row_encoding(r), (long long)row_string_size(r), (long long)r->seq,
+             (const void *)r, encoding, (long long)row_string_size(r), (long long)r->seq,
              (long long)r->version, (long long)items.id, (long long)items.size);
     reply_simple(c->reply, text);
     return ST_OK;

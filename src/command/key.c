@@ -2,7 +2,6 @@
    DBSIZE, FLUSHDB, SWAPDB. None but COPY depends on how large a value is. */
 #include "command/args.h"
 
-#include "base/num.h"
 #include "engine/coll.h"
 
 static const char ERR_SAME_OBJECT[] = "ERR source and destination objects are the same";
@@ -332,121 +331,7 @@ static enum status flushall(struct call *c)
     return ST_OK;
 }
 
-/* ---- OBJECT ---- */
-
-#define EMBSTR_MAX  44    /* bytes of a string that Redis keeps together with its header */
-#define SHARED_INTS 10000 /* 0 .. 9999: integers that all keys share in Redis, which says so with INT_MAX */
-
-/* The row behind OBJECT's key; NULL when a null has been replied. */
-static enum status object_row(struct call *c, const struct row **ret)
-{
-    enum status st = arg_any(c, 2, ret);
-    if (st == ST_OK && !*ret)
-        reply_null(c->reply);
-    return st;
-}
-
-static bool holds_integer(const struct row *row, int64_t *ret)
-{
-    return row->type == ROW_STRING && !row->ext && num_parse_i64(row_value(row), ret);
-}
-
-const char *row_encoding(const struct row *row)
-{
-    int64_t n;
-    if (holds_integer(row, &n))
-        return "int";
-    return row_string_size(row) <= EMBSTR_MAX ? "embstr" : "raw";
-}
-
-static enum status object_encoding(struct call *c)
-{
-    const struct row *row;
-    enum status st = object_row(c, &row);
-    if (st == ST_OK && row)
-        reply_bulk_str(c->reply, row_encoding(row));
-    return st;
-}
-
-static enum status object_freq(struct call *c)
-{
-    const struct row *row;
-    enum status st = object_row(c, &row);
-    if (st == ST_OK && row)
-        reply_error(c->reply, "ERR An LFU maxmemory policy is not selected, access frequency not tracked. "
-                              "Please note that when switching between policies at runtime LRU and LFU data "
-                              "will take some time to adjust.");
-    return st;
-}
-
-/* Nothing is evicted from the database for being idle, so nobody keeps the time; every key is as if just
- * used. */
-static enum status object_idletime(struct call *c)
-{
-    const struct row *row;
-    enum status st = object_row(c, &row);
-    if (st == ST_OK && row)
-        reply_integer(c->reply, 0);
-    return st;
-}
-
-static enum status object_refcount(struct call *c)
-{
-    const struct row *row;
-    enum status st = object_row(c, &row);
-    if (st != ST_OK || !row)
-        return st;
-    int64_t n;
-    reply_integer(c->reply, holds_integer(row, &n) && n >= 0 && n < SHARED_INTS ? INT32_MAX : 1);
-    return ST_OK;
-}
-
-static enum status object_help(struct call *c)
-{
-    static const char *const lines[] = {
-        "ENCODING <key>",
-        "    Return the kind of internal representation used in order to store the value",
-        "    associated with a <key>.",
-        "FREQ <key>",
-        "    Return the access frequency index of the <key>. The returned integer is",
-        "    proportional to the logarithm of the recent access frequency of the key.",
-        "IDLETIME <key>",
-        "    Return the idle time of the <key>, that is the approximated number of",
-        "    seconds elapsed since the last access to the key.",
-        "REFCOUNT <key>",
-        "    Return the number of references of the value associated with the specified",
-        "    <key>.",
-        NULL,
-    };
-    reply_help(c, lines);
-    return ST_OK;
-}
-
-/* ---- tables ---- */
-
 /* clang-format off */
-#define OBJECT_SUB(name_, fn_, since_, summary_)                                                             \
-    {                                                                                                        \
-        .name = (name_), .fn = (fn_), .arity = 3, .flags = CMD_READONLY,                                     \
-        .categories = CAT_KEYSPACE | CAT_READ | CAT_SLOW,                                                    \
-        .keys = {{.flags = KEY_RO, .index = 2, .step = 1}},                                                  \
-        .summary = (summary_), .since = (since_), .group = "generic", .complexity = "O(1)",                  \
-        .tips = {"nondeterministic_output"}                                                                  \
-    }
-
-static const struct command object_subs[] = {
-    OBJECT_SUB("encoding", object_encoding, "2.2.3", "Tells how Redis would keep a value in memory."),
-    OBJECT_SUB("idletime", object_idletime, "2.2.3", "Answers 0: idle time is not tracked."),
-    {
-        .name = "help", .fn = object_help, .arity = 2, .flags = CMD_LOADING | CMD_STALE,
-        .categories = CAT_KEYSPACE | CAT_SLOW,
-        .summary = "Lists the subcommands.", .since = "6.2.0", .group = "generic", .complexity = "O(1)",
-    },
-    OBJECT_SUB("freq", object_freq, "4.0.0", "Answers an error: access frequency is not tracked."),
-    OBJECT_SUB("refcount", object_refcount, "2.2.3", "Tells how many keys would share a value in Redis."),
-    {.name = NULL},
-};
-
 const struct command key_commands[] = {
     {
         .name = "del", .fn = del, .arity = -2, .flags = CMD_WRITE,
@@ -524,11 +409,6 @@ const struct command key_commands[] = {
         .keys = {{.flags = KEY_RW | KEY_ACCESS | KEY_UPDATE, .index = 1, .step = 1}},
         .summary = "Moves a key to another database.", .since = "1.0.0", .group = "generic",
         .complexity = "O(1), whatever the value's size.",
-    },
-    {
-        .name = "object", .arity = -2, .categories = CAT_SLOW,
-        .summary = "Tells about the insides of values.", .since = "2.2.3", .group = "generic",
-        .complexity = "O(1)", .subs = object_subs,
     },
     {
         .name = "dbsize", .fn = dbsize, .arity = 1, .flags = CMD_READONLY | CMD_FAST,
