@@ -1,5 +1,6 @@
 """What was acknowledged is there after SIGKILL at any moment, and after every other end."""
 
+import os
 import random
 import signal
 import time
@@ -12,12 +13,24 @@ from harness import wait
 WRITERS = 4
 
 
-@pytest.mark.parametrize("cycles", [3, pytest.param(30, marks=pytest.mark.slow)])
-def test_kill_at_random_moments(fleet, cycles):
+@pytest.mark.parametrize(
+    "cycles, options",
+    [
+        (3, []),
+        (3, ["--cache-memory", "0"]),
+        # Only a power failure may take what these have acknowledged.
+        (3, ["--durability", "everysec"]),
+        (3, ["--durability", "off"]),
+        pytest.param(30, [], marks=pytest.mark.slow),
+    ],
+    ids=["briefly", "uncached", "everysec", "off", "30 times"],
+)
+def test_kill_at_random_moments(fleet, cycles, options):
+    cycles *= int(os.environ.get("LARDER_CRASH_FACTOR", 1))
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     r = random.Random(seed)
-    larder = fleet.larder("--sweep-interval", "50ms")
+    larder = fleet.larder("--sweep-interval", "50ms", *options)
     load = Workload(WRITERS, seed)
     for cycle in range(cycles):
         load.start(larder)

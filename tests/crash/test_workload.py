@@ -35,6 +35,10 @@ def test_what_is_right_is_accepted(load_and_server):
         ["SET", "shared:group:4", "half"],
         ["SET", "w2:group:3:7", "half"],
         ["APPEND", "w2:text:3", "more"],
+        ["RPUSH", "w2:list:3", "more"],
+        ["HSET", "w2:hash:3", "f1", "other"],
+        ["SADD", "w2:set:3", "other"],
+        ["ZADD", "w2:zset:3", "5000", "m1"],
     ],
     ids=" ".join,
 )
@@ -56,9 +60,8 @@ def test_sent_but_not_acknowledged_may_be_there_or_not(load_and_server):
         for done in (0, 7, 20):
             writer.sent.clear()
             writer.sent.extend(commands)
-            for command in commands:
-                writer.increments_sent += command.counts
-            c.pipeline([command.args for command in commands[:done]])
+            writer.increments_sent += sum(command.counts for command in commands)
+            c.pipeline([args for command in commands[:done] for args in command.frames()])
             before = dict(writer.keys)
             load.verify(server)
             for command in commands[:done]:

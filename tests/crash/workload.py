@@ -22,11 +22,98 @@ SHARED_GROUP = [b"shared:group:%d" % i for i in range(10)]
 
 @dataclasses.dataclass
 class Command:
-    """What is sent, and how it changes the writer's own keys (a dict of key: (value, expire time))."""
+    """What is sent, and how it changes the writer's own keys (a dict of key: (value, expire time)). A transaction is
+    several commands that are sent together and take effect with the last."""
 
     args: list
     apply: object
     counts: bool = False  # it increments the shared counter
+    before: list = dataclasses.field(default_factory=list)  # a transaction's commands up to its EXEC
+
+    def frames(self):
+        return [*self.before, self.args]
+
+
+# The second part of a key's name says what it holds; here what is read of those that hold no string, and how that
+# is kept in the dict. Nothing at all means that there is no such key.
+COLLECTIONS = {
+    b"list": (lambda key: [b"LRANGE", key, b"0", b"-1"], tuple),
+    b"hash": (lambda key: [b"HGETALL", key], lambda flat: frozenset(zip(flat[::2], flat[1::2]))),
+    b"set": (lambda key: [b"SMEMBERS", key], frozenset),
+    b"zset": (lambda key: [b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"], tuple),
+}
+
+
+def change(args, key, function, empty):
+    """A command on a collection: function takes its old value and returns the new one."""
+
+    def apply(keys):
+        before, expire = keys.get(key, (empty, -1))
+        after = function(before)
+        if after:
+            keys[key] = (after, expire)
+        else:
+            keys.pop(key, None)
+
+    return Command([args[0], key, *args[1:]], apply)
+
+
+def list_command(r, key, value):
+    which = r.randrange(4)
+    if which == 0:
+        return change([b"LPUSH", value, value], key, lambda items: (value, value, *items), ())
+    if which == 1:
+        return change([b"LPOP"], key, lambda items: items[1:], ())
+    if which == 2:
+        return change([b"LTRIM", b"-20", b"-1"], key, lambda items: items[-20:], ())
+    return change([b"RPUSH", value], key, lambda items: (*items, value), ())
+
+
+def hash_command(r, key, value):
+    field, other = b"f%d" % r.randrange(20), b"f%d" % r.randrange(20)
+    if r.randrange(3) == 0:
+        gone = {field, other}
+        return change([b"HDEL", field, other], key, lambda old: frozenset(p for p in old if p[0] not in gone), frozenset())
+
+    def put(old):
+        return frozenset({**dict(old), field: value, other: value}.items())
+
+    return change([b"HSET", field, value, other, value], key, put, frozenset())
+
+
+def set_command(r, key, value):
+    members = frozenset(b"m%d" % r.randrange(40) for _ in range(3))
+    if r.randrange(3) == 0:
+        return change([b"SREM", *members], key, lambda old: old - members, frozenset())
+    return change([b"SADD", *members], key, lambda old: old | members, frozenset())
+
+
+def zset_command(r, key, value):
+    member, score = b"m%d" % r.randrange(40), b"%d" % r.randrange(1000)
+
+    def scores(old):
+        return dict(zip(old[::2], old[1::2]))
+
+    def flat(new):
+        ordered = sorted(new.items(), key=lambda pair: (int(pair[1]), pair[0]))
+        return tuple(part for pair in ordered for part in pair)
+
+    if r.randrange(3) == 0:
+        return change([b"ZREM", member], key, lambda old: flat({m: s for m, s in scores(old).items() if m != member}), ())
+    return change([b"ZADD", score, member], key, lambda old: flat({**scores(old), member: score}), ())
+
+
+MAKERS = {b"list": list_command, b"hash": hash_command, b"set": set_command, b"zset": zset_command}
+# Each family's presence is asked for by one of its commands.
+NEEDS = {b"RPUSH": b"list", b"HSET": b"hash", b"SADD": b"set", b"ZADD": b"zset", b"EXEC": b"transaction"}
+
+
+def transaction(commands):
+    def apply(keys):
+        for command in commands:
+            command.apply(keys)
+
+    return Command([b"EXEC"], apply, before=[[b"MULTI"], *(command.args for command in commands)])
 
 
 def set_key(key, value):
@@ -84,6 +171,7 @@ class Writer:
         self.stopping = False
         self.problem = None
         self.thread = None
+        self.families = []
 
     def start(self, server):
         self.stopping = False
@@ -101,6 +189,8 @@ class Writer:
     def _run(self, server):
         try:
             with server.connect() as connection:
+                known = connection("COMMAND", "INFO", *NEEDS)
+                self.families = [family for family, there in zip(NEEDS.values(), known) if there]
                 while not self.stopping:
                     self._pipeline(connection)
         except (Closed, ConnectionError):
@@ -112,11 +202,12 @@ class Writer:
         commands = [self._command() for _ in range(self.random.choice([1, 1, 1, 2, 5, 30]))]
         self.sent.extend(commands)
         self.increments_sent += sum(command.counts for command in commands)
-        connection.send(b"".join(encode(command.args) for command in commands))
+        connection.send(b"".join(encode(args) for command in commands for args in command.frames()))
         for command in commands:
-            reply = connection.read()
-            if reply.is_error:
-                raise AssertionError(f"{command.args[:2]!r} answered {reply!r}")
+            for args in command.frames():
+                reply = connection.read()
+                if reply.is_error:
+                    raise AssertionError(f"{args[:2]!r} answered {reply!r}")
             self.sent.popleft()
             command.apply(self.keys)
             self.acknowledged += 1
@@ -127,6 +218,8 @@ class Writer:
         self.serial += 1
         value = b"%s-%d" % (self.name, self.serial)
         key = b"%s:key:%d" % (self.name, r.randrange(KEYS))
+        if self.families and r.random() < 0.3:
+            return self._family(r.choice(self.families), value)
         kind = r.randrange(20)
         if kind < 7:
             return set_key(key, value * r.choice([1, 1, 1, 1, 50]))
@@ -148,13 +241,21 @@ class Writer:
             return shared(b"INCR", SHARED_COUNTER, counts=True)
         return shared(b"MSET", *(part for k in SHARED_GROUP for part in (k, value)))
 
+    def _family(self, family, value):
+        r = self.random
+        if family != b"transaction":
+            return MAKERS[family](r, b"%s:%s:%d" % (self.name, family, r.randrange(10)), value)
+        parts = [set_key(b"%s:key:%d" % (self.name, r.randrange(KEYS)), value), increment(b"%s:counter:0" % self.name)]
+        parts += [self._family(other, value) for other in self.families if other != b"transaction"]
+        return transaction(parts)
+
     def verify(self, connection):
         """The server has what some prefix of the sent commands leaves, all acknowledged ones included."""
         mentioned = set(self.keys)
+        after = dict(self.keys)
         for command in self.sent:
-            scratch = {}
-            command.apply(scratch)
-            mentioned.update(scratch)
+            command.apply(after)
+            mentioned.update(after)
         actual = read(connection, sorted(mentioned))
         expected = dict(self.keys)
         first_problem = self._difference(expected, actual)
@@ -172,7 +273,7 @@ class Writer:
     @staticmethod
     def _difference(expected, actual):
         def short(entry):
-            return entry and (entry[0][:60], entry[1])
+            return repr(entry)[:200]
 
         return [
             f"{key!r}: expected {short(expected.get(key))}, found {short(actual.get(key))}"
@@ -186,9 +287,14 @@ def read(connection, keys):
     found = {}
     for start in range(0, len(keys), 500):
         part = keys[start : start + 500]
-        replies = connection.pipeline([[b"MGET", *part], *([b"PEXPIRETIME", key] for key in part)])
-        for key, value, when in zip(part, replies[0].plain(), replies[1:]):
-            if value is not None:
+        kinds = [COLLECTIONS.get(key.split(b":")[1]) for key in part]
+        replies = connection.pipeline(
+            [kind[0](key) if kind else [b"GET", key] for kind, key in zip(kinds, part)]
+            + [[b"PEXPIRETIME", key] for key in part]
+        )
+        for key, kind, reply, when in zip(part, kinds, replies, replies[len(part) :]):
+            value = kind[1](reply.plain()) if kind else reply.plain()
+            if value or value == b"":
                 found[key] = (value, when.plain())
     return found
 
