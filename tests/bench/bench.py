@@ -18,10 +18,13 @@ import tempfile
 import time
 
 import chart
+import collections_bench
 import servers
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KEYS, CLIENTS, VALUE = 1_000_000, 50, 64
+
+PARTS = ["strings", "collections", "large", "memory", "sweep"]
 
 # name: (redis-benchmark arguments, does it write)
 STRINGS = {
@@ -172,7 +175,7 @@ def markdown(report):
     lines = [f"Measured on {report['machine']}, {report['date']}; median of {report['rounds']} rounds (spread in brackets), "
              f"{CLIENTS} clients, {VALUE}-byte values, {KEYS:,} keys. Reproduce with `make bench`.", "",
              "| test | redis-server /s | larder /s | ratio | p99 redis | p99 larder |", "|---|---:|---:|---:|---:|---:|"]
-    for r in report["strings"]:
+    for r in report["strings"] + report["collections"]:
         a, b = r["redis"], r["larder"]
         lines.append(f"| {r['test']} | {a['rps']:,.0f} ({a['min']:,.0f}–{a['max']:,.0f}) | {b['rps']:,.0f} ({b['min']:,.0f}–{b['max']:,.0f}) "
                      f"| **{r['ratio']:.2f}** | {a['p99_ms']:.2f} ms | {b['p99_ms']:.2f} ms |")
@@ -184,6 +187,8 @@ def markdown(report):
     if s:
         lines += ["", f"Sweep: {s['keys']:,} keys that expire in the same second are gone after {s['seconds']:.0f} s; GET p99 meanwhile "
                   f"{s['get_p99_ms_sweeping']:.2f} ms, without a sweep {s['get_p99_ms_idle']:.2f} ms."]
+    if report.get("large"):
+        lines += collections_bench.markdown(report["large"])
     return "\n".join(lines) + "\n"
 
 
@@ -204,15 +209,19 @@ def main():
     p.add_argument("--disk", default=tempfile.gettempdir(), help="folder on the disk to measure")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--scale", type=float, default=1.0, help="0.1 for a quick look")
-    p.add_argument("--only", choices=["strings", "memory", "sweep"], action="append")
+    p.add_argument("--only", choices=PARTS, action="append")
     p.add_argument("--docs", action="store_true", help="write the summary into docs/performance.md")
     options = p.parse_args()
-    parts = options.only or ["strings", "memory", "sweep"]
-    report = {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "rounds": options.rounds, "strings": []}
+    parts = options.only or PARTS
+    report = {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "rounds": options.rounds, "strings": [], "collections": []}
     with tempfile.TemporaryDirectory() as folder:
         load = build_load(folder)
         if "strings" in parts:
             compare_strings(options, load, report["strings"])
+        if "collections" in parts:
+            collections_bench.compare(options, servers, run_pair, redis_benchmark, report["collections"], say)
+        if "large" in parts:
+            report["large"] = collections_bench.large(options, servers, say)
         if "memory" in parts:
             report["memory"] = memory_and_start(options)
         if "sweep" in parts:
@@ -222,9 +231,10 @@ def main():
     stamp = time.strftime("%Y%m%d-%H%M%S")
     with open(os.path.join(out, f"{stamp}.json"), "w") as f:
         json.dump(report, f, indent=2)
-    if report["strings"]:
+    rows = report["strings"] + report["collections"]
+    if rows:
         with open(os.path.join(out, f"{stamp}.svg"), "w") as f:
-            f.write(chart.ratios(report["strings"]))
+            f.write(chart.ratios(rows))
     text = markdown(report)
     print(text)
     if options.docs:
