@@ -31,6 +31,7 @@ void items_release(struct items *t)
     mem_free(t->entries);
     mem_free(t->slots);
     mem_free(t->undo);
+    mem_free(t->listed);
     *t = (struct items){0};
 }
 
@@ -71,11 +72,15 @@ static size_t weight(const struct item_entry *e)
 
 static void replace(struct items *t, struct item_entry *e, const struct item_entry *with)
 {
+    bool listed = e->listed;
     t->bytes -= weight(e);
     t->npending -= e->pending;
     *e = *with;
     t->bytes += weight(e);
     t->npending += e->pending;
+    e->listed = listed || e->pending;
+    if (e->listed && !listed)
+        VEC_PUSH(t->listed, t->nlisted, t->listed_cap) = (uint32_t)(e - t->entries);
 }
 
 /* The entry of an item, made when there is none; how it is now is noted for undo. */
@@ -125,18 +130,29 @@ void items_undo(struct items *t)
 
 void items_clear(struct items *t)
 {
-    if (t->cap > KEEP_ENTRIES || t->undo_cap > KEEP_ENTRIES) {
+    if (t->cap > KEEP_ENTRIES || t->undo_cap > KEEP_ENTRIES || t->listed_cap > KEEP_ENTRIES) {
         items_release(t);
         return;
     }
     if (t->len)
         memset(t->slots, 0, t->nslots * sizeof *t->slots);
-    t->len = t->nundo = t->npending = t->bytes = 0;
+    t->len = t->nundo = t->nlisted = t->npending = t->bytes = 0;
+}
+
+void items_each_pending(const struct items *t, items_fn *fn, void *arg)
+{
+    for (size_t i = 0; i < t->nlisted; i++) {
+        const struct item_entry *e = &t->entries[t->listed[i]];
+        if (e->pending)
+            fn(arg, e);
+    }
 }
 
 void items_flushed(struct items *t)
 {
-    for (size_t i = 0; i < t->len; i++)
-        t->entries[i].pending = false;
-    t->npending = t->bytes = 0;
+    for (size_t i = 0; i < t->nlisted; i++) {
+        struct item_entry *e = &t->entries[t->listed[i]];
+        e->pending = e->listed = false;
+    }
+    t->nlisted = t->npending = t->bytes = 0;
 }

@@ -22,6 +22,7 @@ struct item_entry {
     bool pending; /* not in the tables of the running transaction yet */
     bool fresh;   /* the tables have no row for it: when it goes again before it got there, nothing is left to
                      do */
+    bool listed;  /* in the list of those that are or were pending */
 };
 
 struct item_undo {
@@ -36,6 +37,8 @@ struct items {
     size_t nslots;
     struct item_undo *undo;
     size_t nundo, undo_cap;
+    uint32_t *listed; /* indexes of the entries that became pending since the last flush */
+    size_t nlisted, listed_cap;
     size_t npending;
     size_t bytes; /* names and values of pending entries, for bounding a batch */
 };
@@ -52,6 +55,10 @@ void items_del(struct items *t, const struct item_ref *ref);
 void items_accept(struct items *t); /* the command succeeded */
 void items_undo(struct items *t);   /* it did not */
 void items_clear(struct items *t);  /* the batch is over */
+
+/* Calls fn for each pending entry; costs what is pending, not what the batch has changed so far. */
+typedef void items_fn(void *arg, const struct item_entry *e);
+void items_each_pending(const struct items *t, items_fn *fn, void *arg);
 
 /* All pending entries are in the tables now. */
 void items_flushed(struct items *t);

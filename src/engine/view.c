@@ -360,60 +360,6 @@ void view_counts(const struct view *v, struct db_row *ret)
     }
 }
 
-/* ---- items ---- */
-
-struct item_read {
-    struct view *v;
-    struct item_row *row;
-    bool found;
-};
-
-static enum status take_item(void *arg, const struct item_row *row)
-{
-    struct item_read *r = arg;
-    *r->row = *row;
-    r->row->ref.name = arena_copy(&r->v->scratch, row->ref.name);
-    r->row->value = arena_copy(&r->v->scratch, row->value);
-    r->found = true;
-    return ST_OK;
-}
-
-enum status view_item(struct view *v, const struct item_ref *ref, bool *ret_found, struct item_row *ret)
-{
-    const struct item_entry *e = items_find(&v->items, ref);
-    if (e) {
-        v->depends = true;
-        *ret_found = e->state == ITEM_PUT;
-        *ret = e->row;
-        return ST_OK;
-    }
-    struct item_read read = {v, ret, false};
-    enum status st = store_get_items(v->store, ref, 1, take_item, &read, v->err);
-    *ret_found = read.found;
-    return st;
-}
-
-enum status view_put_item(struct view *v, const struct item_row *row)
-{
-    items_put(&v->items, row, false);
-    v->wrote = v->depends = true;
-    return ST_OK;
-}
-
-enum status view_add_item(struct view *v, const struct item_row *row)
-{
-    items_put(&v->items, row, true);
-    v->wrote = v->depends = true;
-    return ST_OK;
-}
-
-enum status view_del_item(struct view *v, const struct item_ref *ref)
-{
-    items_del(&v->items, ref);
-    v->wrote = v->depends = true;
-    return ST_OK;
-}
-
 /* ---- the end of a call ---- */
 
 void view_accept(struct view *v)
@@ -524,21 +470,32 @@ static void gather_keys(struct view *v, struct changes *out)
     }
 }
 
+struct gathering {
+    struct changes *out;
+    struct item_row *rows;
+    struct item_ref *gone;
+};
+
+static void gather_item(void *arg, const struct item_entry *e)
+{
+    struct gathering *g = arg;
+    if (e->state == ITEM_PUT)
+        g->rows[g->out->nitems++] = e->row;
+    else if (e->state == ITEM_GONE)
+        g->gone[g->out->ngone++] = e->row.ref;
+}
+
 static void gather_items(struct view *v, struct changes *out)
 {
-    struct item_row *rows = arena_alloc(&v->scratch, (v->items.npending + 1) * sizeof *rows);
-    struct item_ref *gone = arena_alloc(&v->scratch, (v->items.npending + 1) * sizeof *gone);
-    for (size_t i = 0; i < v->items.len; i++) {
-        const struct item_entry *e = &v->items.entries[i];
-        if (!e->pending)
-            continue;
-        if (e->state == ITEM_PUT)
-            rows[out->nitems++] = e->row;
-        else if (e->state == ITEM_GONE)
-            gone[out->ngone++] = e->row.ref;
-    }
-    out->items = rows;
-    out->gone = gone;
+    size_t n = v->items.npending + 1;
+    struct gathering g = {
+        .out = out,
+        .rows = arena_alloc(&v->scratch, n * sizeof *g.rows),
+        .gone = arena_alloc(&v->scratch, n * sizeof *g.gone),
+    };
+    items_each_pending(&v->items, gather_item, &g);
+    out->items = g.rows;
+    out->gone = g.gone;
 }
 
 /* Databases whose row in larder_db may differ from what it would be after this batch. */

@@ -151,6 +151,10 @@ enum status view_swap_db(struct view *v, uint32_t a, uint32_t b) MUST_CHECK;
 enum status view_item(struct view *v, const struct item_ref *ref, bool *ret_found,
                       struct item_row *ret) MUST_CHECK;
 
+/* Which of several named items there are: ret[i] for names[i], none of which is there twice. */
+enum status view_has_items(struct view *v, enum item_table table, int64_t id, const struct slice *names,
+                           size_t n, bool *ret) MUST_CHECK;
+
 /* value and name must stay until the batch has been committed. */
 enum status view_put_item(struct view *v, const struct item_row *row) MUST_CHECK;
 enum status view_add_item(struct view *v, const struct item_row *row) MUST_CHECK; /* known not to exist */

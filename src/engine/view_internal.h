@@ -1,4 +1,4 @@
-/* What view.c, view_string.c, view_scan.c and engine.c share. */
+/* What view.c, view_items.c, view_string.c, view_scan.c and engine.c share. */
 #ifndef LARDER_ENGINE_VIEW_INTERNAL_H
 #define LARDER_ENGINE_VIEW_INTERNAL_H
 

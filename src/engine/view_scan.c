@@ -1,4 +1,4 @@
-/* Many rows at once: SCAN, KEYS, RANDOMKEY, counts, ranges of items. What this batch changed is brought into
+/* Many keys at once: SCAN, KEYS, RANDOMKEY, counts. What this batch changed is brought into
    the running transaction first, so that SQL sees it and nothing has to be merged. */
 #include "engine/view.h"
 
@@ -140,16 +140,4 @@ enum status view_db_size(struct view *v, uint32_t db, int64_t *ret_keys, int64_t
     *ret_keys = now[db].keys - expired;
     *ret_expires = now[db].expires - expired;
     return st;
-}
-
-enum status view_scan_items(struct view *v, const struct item_scan *q, store_item_fn *fn, void *arg)
-{
-    enum status st = view_flush(v);
-    return st == ST_OK ? store_scan_items(v->store, q, fn, arg, v->err) : st;
-}
-
-enum status view_count_items(struct view *v, const struct item_scan *q, int64_t *ret)
-{
-    enum status st = view_flush(v);
-    return st == ST_OK ? store_count_items(v->store, q, ret, v->err) : st;
 }
