@@ -49,14 +49,10 @@ static enum status zpop(struct call *c, bool max)
     }
     if (c->argc == 3 && !arg_range(c, 2, 0, INT64_MAX, &count, "ERR value is out of range, must be positive"))
         return ST_OK;
-    if (count == 0) {
-        reply_array(c->reply, 0);
-        return ST_OK;
-    }
     enum status st = zset_open(c, 1, &z, &wrong);
     if (st != ST_OK || wrong)
         return st;
-    if (!z) {
+    if (!z || count == 0) {
         reply_array(c->reply, 0);
         return ST_OK;
     }
