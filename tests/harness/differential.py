@@ -110,9 +110,14 @@ def shrink(items, fails, limit=90.0):
             chunk = max(1, chunk // 2)
         elif not removed:
             break
-    alone = [dataclasses.replace(item, pipeline=i) for i, item in enumerate(items)]
-    if fails(alone):
-        items = alone
+    for simpler in (
+        [dataclasses.replace(item, connection=0) for item in items],
+        [dataclasses.replace(item, pipeline=i) for i, item in enumerate(items)],
+        [dataclasses.replace(item, connection=0, pipeline=i) for i, item in enumerate(items)],
+    ):
+        if fails(simpler):
+            items = simpler
+    items = _without_each(items, fails)
     for i in range(len(items)):
         for smaller in _simpler(items[i].args):
             part = items[:i] + [dataclasses.replace(items[i], args=smaller)] + items[i + 1 :]
@@ -121,6 +126,14 @@ def shrink(items, fails, limit=90.0):
             if fails(part):
                 items = part
                 break
+    return items
+
+
+def _without_each(items, fails):
+    for i in range(len(items) - 1, -1, -1):
+        part = items[:i] + items[i + 1 :]
+        if part and fails(part):
+            items = part
     return items
 
 
