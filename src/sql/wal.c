@@ -13,9 +13,13 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* In pages of 4 KiB. From CHECKPOINT_PAGES on the background copies; from LIMIT_PAGES on the owner does. */
-#define CHECKPOINT_PAGES 1024
-#define LIMIT_PAGES      16384
+/* In pages of 4 KiB. For every CHECKPOINT_PAGES that the log has grown, the background copies: the more at a
+   time, the more often a page was changed several times and is copied once. When all but FEW_PAGES are copied
+   the owner copies the rest itself, which is quick, and its next commit starts the log over. Beyond
+   LIMIT_PAGES it does so however many are left. */
+#define CHECKPOINT_PAGES 8192
+#define FEW_PAGES        512
+#define LIMIT_PAGES      49152
 /* When a reader keeps the log from being copied, the owner does not try at every commit. */
 #define RETRY_US 500000
 
@@ -37,8 +41,9 @@ struct wal {
 
     pthread_mutex_t checkpoint; /* held by whoever runs one */
     sqlite3 *db;                /* the checkpointer's own connection */
-    atomic_bool unsynced;       /* committed since the last sync */
-    atomic_int sync_errno;      /* of the syncer's last sync, 0 when it went well */
+    atomic_int copied;     /* pages of the log that are in the database, as far as the background knows */
+    atomic_bool unsynced;  /* committed since the last sync */
+    atomic_int sync_errno; /* of the syncer's last sync, 0 when it went well */
     pthread_t checkpointer, syncer;
 };
 
@@ -57,7 +62,9 @@ static void *run_checkpointer(void *arg)
         /* A failure (the disk is full, say) only means that the log stays as it is and we are asked again;
            when it can grow no more either, the owner's commit fails and says so. */
         pthread_mutex_lock(&w->checkpoint);
-        (void)sqlite3_wal_checkpoint_v2(w->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+        int in_log = 0, copied = 0;
+        if (sqlite3_wal_checkpoint_v2(w->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log, &copied) == SQLITE_OK)
+            atomic_store(&w->copied, copied);
         pthread_mutex_unlock(&w->checkpoint);
 
         pthread_mutex_lock(&w->lock);
@@ -203,8 +210,10 @@ void wal_stop(struct wal *w)
 
 void wal_committed(struct wal *w, int pages)
 {
-    if (pages < w->pages)
-        w->asked_at = 0; /* the log has started over */
+    if (pages < w->pages) { /* the log has started over */
+        w->asked_at = 0;
+        atomic_store(&w->copied, 0);
+    }
     w->pages = pages;
     if (!atomic_load_explicit(&w->unsynced, memory_order_relaxed))
         atomic_store(&w->unsynced, true);
@@ -219,15 +228,21 @@ void wal_committed(struct wal *w, int pages)
 
 void wal_keep_short(struct wal *w, sqlite3 *owner)
 {
-    if (w->pages < LIMIT_PAGES || clock_mono_us() < w->retry)
+    bool over = w->pages >= LIMIT_PAGES;
+    bool few_left = w->pages >= CHECKPOINT_PAGES && w->pages - atomic_load(&w->copied) <= FEW_PAGES;
+    if ((!over && !few_left) || clock_mono_us() < w->retry)
         return;
-    pthread_mutex_lock(&w->checkpoint);
+    if (over)
+        pthread_mutex_lock(&w->checkpoint);
+    else if (pthread_mutex_trylock(&w->checkpoint) != 0)
+        return;
     int in_log = 0, copied = 0;
     int rc = sqlite3_wal_checkpoint_v2(owner, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log, &copied);
     pthread_mutex_unlock(&w->checkpoint);
     if (rc == SQLITE_OK && copied == in_log) {
         w->pages = 0; /* the next commit starts the log over */
         w->asked_at = 0;
+        atomic_store(&w->copied, 0);
     } else {
         w->retry = clock_mono_us() + RETRY_US;
     }
