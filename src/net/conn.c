@@ -110,8 +110,9 @@ bool conn_is_loopback(const struct conn *c)
 {
     if (c->local)
         return true;
-    struct sockaddr_storage ss = {0};
+    struct sockaddr_storage ss;
     socklen_t len = sizeof ss;
+    memset(&ss, 0, sizeof ss);
     if (getpeername(c->fd, (struct sockaddr *)&ss, &len) != 0)
         return false;
     if (ss.ss_family == AF_INET)

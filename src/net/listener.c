@@ -45,8 +45,9 @@ static enum status add_fd(struct listener *l, int fd, bool local, struct error *
 
 static int bound_port(int fd)
 {
-    struct sockaddr_storage ss = {0};
+    struct sockaddr_storage ss;
     socklen_t len = sizeof ss;
+    memset(&ss, 0, sizeof ss);
     if (getsockname(fd, (struct sockaddr *)&ss, &len) != 0)
         return 0;
     if (ss.ss_family == AF_INET6)

@@ -123,7 +123,7 @@ static void fit_max_clients(struct worker *w)
     }
     if (limit.rlim_cur >= wanted + RESERVED_FDS)
         return;
-    w->max_clients = limit.rlim_cur > 2 * RESERVED_FDS ? (uint32_t)(limit.rlim_cur - RESERVED_FDS)
+    w->max_clients = limit.rlim_cur / 2 > RESERVED_FDS ? (uint32_t)(limit.rlim_cur - RESERVED_FDS)
                                                        : (uint32_t)(limit.rlim_cur / 2);
     log_warning("the limit of open files is too low for maxclients", "maxclients=%llu allowed=%u",
                 (unsigned long long)wanted, w->max_clients);
