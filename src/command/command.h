@@ -155,6 +155,8 @@ extern const struct command object_commands[];
 extern const struct command range_commands[];
 extern const struct command scan_commands[];
 extern const struct command server_commands[];
+extern const struct command set_commands[];
+extern const struct command set_algebra_commands[];
 extern const struct command slowlog_commands[];
 extern const struct command list_commands[];
 extern const struct command list_move_commands[];

@@ -236,6 +236,15 @@ enum status coll_find(struct coll *c, struct slice name, bool *ret_found, struct
     return st;
 }
 
+enum status coll_has(struct coll *c, const struct slice *names, size_t n, bool *ret)
+{
+    if (!c->res && c->size)
+        return view_has_items(c->v, c->table, c->id, names, n, ret);
+    for (size_t i = 0; i < n; i++)
+        ret[i] = c->size && resident_find(c->res, names[i]);
+    return ST_OK;
+}
+
 static struct item_row to_row(const struct coll *c, const struct coll_item *item, int64_t ord)
 {
     return (struct item_row){
@@ -363,16 +372,37 @@ enum status coll_at(struct coll *c, int64_t ord, struct coll_item *ret)
 
 enum status coll_each(struct coll *c, coll_fn *fn, void *arg)
 {
-    if (c->res) {
-        for (size_t i = 0; i < c->res->size; i++) {
-            struct coll_item item = coll_from_member(resident_at(c->res, i));
-            enum status st = fn(arg, &item);
-            if (st != ST_OK)
-                return st;
-        }
-        return ST_OK;
+    return coll_piece(c, (struct slice){NULL, 0}, UINT32_MAX, fn, arg);
+}
+
+/* The items in memory from the one with number `from` on. */
+static enum status each_resident(const struct coll *c, int64_t from, int64_t limit, coll_fn *fn, void *arg)
+{
+    enum status st = ST_OK;
+    int64_t end = limit < c->size - from ? from + limit : c->size;
+    for (int64_t i = from; st == ST_OK && i < end; i++) {
+        struct coll_item item = coll_from_member(resident_at(c->res, (size_t)i));
+        st = fn(arg, &item);
     }
-    struct item_scan q = {.table = c->table, .id = c->id, .order = ITEMS_BY_NAME, .limit = UINT32_MAX};
+    return st;
+}
+
+enum status coll_piece(struct coll *c, struct slice after, uint32_t limit, coll_fn *fn, void *arg)
+{
+    if (c->size == 0)
+        return ST_OK;
+    if (c->res) {
+        int64_t from = after.p ? resident_find(c->res, after)->ord + 1 : 0;
+        return each_resident(c, from, limit, fn, arg);
+    }
+    struct item_scan q = {.table = c->table, .id = c->id, .order = ITEMS_BY_NAME, .limit = limit};
+    if (after.p) {
+        char *next = arena_alloc(&c->v->scratch, after.n + 1); /* the first name behind it */
+        memcpy(next, after.p, after.n);
+        next[after.n] = '\0';
+        q.has_min = true;
+        q.min_name = slice_of(next, after.n + 1);
+    }
     struct coll_walk w = {fn, arg, 0};
     return view_scan_items(c->v, &q, coll_walk_row, &w);
 }
@@ -406,4 +436,78 @@ enum status coll_page(struct coll *c, int64_t *cursor, int64_t count, coll_fn *f
     };
     struct coll_walk w = {fn, arg, 0};
     return view_scan_items(c->v, &q, coll_walk_row, &w);
+}
+
+/* ---- many at once ---- */
+
+void coll_begin_anew(struct coll *c)
+{
+    struct resident *r = residents_find(&c->v->residents, c->id);
+    if (r)
+        residents_drop(&c->v->residents, r);
+    c->id = c->size = c->first = 0;
+    c->res = NULL;
+    c->dirty = true;
+}
+
+struct renumber {
+    struct coll *c;
+    int64_t end;           /* how many items stay */
+    bool *leaves;          /* by ord - end: it goes as well */
+    int64_t *holes;        /* numbers below end that become free */
+    struct item_row *rows; /* of the items that get them */
+    size_t nholes, nrows;
+};
+
+static enum status take_hole(void *arg, const struct item_row *row)
+{
+    struct renumber *m = arg;
+    struct coll *c = m->c;
+    if (m->leaves[row->ord - m->end])
+        return ST_OK;
+    if (m->nrows == m->nholes)
+        return error_set(c->v->err, ST_CORRUPT, "an item of %lld has the number of another",
+                         (long long)c->size);
+    struct item_row *moved = &m->rows[m->nrows];
+    *moved = *row;
+    moved->ref.name = arena_copy(&c->v->arena, row->ref.name);
+    moved->value = arena_copy(&c->v->arena, row->value);
+    moved->ord = m->holes[m->nrows++];
+    return ST_OK;
+}
+
+enum status coll_renumber(struct coll *c, const int64_t *gone, size_t n)
+{
+    assert(!c->res && (int64_t)n < c->size);
+    struct arena *a = &c->v->scratch;
+    struct renumber m = {.c = c, .end = c->size - (int64_t)n};
+    m.leaves = arena_alloc(a, n * sizeof *m.leaves);
+    memset(m.leaves, 0, n * sizeof *m.leaves);
+    m.holes = arena_alloc(a, n * sizeof *m.holes);
+    m.rows = arena_alloc(a, n * sizeof *m.rows);
+    for (size_t i = 0; i < n; i++) {
+        if (gone[i] < 0 || gone[i] >= c->size)
+            return error_set(c->v->err, ST_CORRUPT, "an item of %lld has number %lld", (long long)c->size,
+                             (long long)gone[i]);
+        if (gone[i] >= m.end)
+            m.leaves[gone[i] - m.end] = true;
+        else
+            m.holes[m.nholes++] = gone[i];
+    }
+    struct item_scan q = {
+        .table = c->table,
+        .id = c->id,
+        .order = ITEMS_BY_ORD,
+        .has_min = true,
+        .min = m.end,
+        .has_max = true,
+        .max = c->size - 1,
+        .limit = UINT32_MAX,
+    };
+    enum status st = view_scan_items(c->v, &q, take_hole, &m);
+    if (st == ST_OK && m.nrows != m.nholes)
+        st = error_set(c->v->err, ST_CORRUPT, "the numbers of %lld items have gaps", (long long)c->size);
+    for (size_t i = 0; st == ST_OK && i < m.nrows; i++)
+        st = view_put_item(c->v, &m.rows[i]);
+    return st;
 }

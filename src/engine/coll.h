@@ -70,6 +70,9 @@ void coll_touch(struct coll *c);
 
 enum status coll_find(struct coll *c, struct slice name, bool *ret_found, struct coll_item *ret) MUST_CHECK;
 
+/* Which of several names there are: ret[i] for names[i], none of which is there twice. */
+enum status coll_has(struct coll *c, const struct slice *names, size_t n, bool *ret) MUST_CHECK;
+
 /* Adds or replaces. *ret_added may be NULL. */
 enum status coll_put(struct coll *c, const struct coll_item *item, bool *ret_added) MUST_CHECK;
 enum status coll_remove(struct coll *c, struct slice name, bool *ret_removed) MUST_CHECK;
@@ -86,11 +89,19 @@ enum status coll_at(struct coll *c, int64_t ord, struct coll_item *ret) MUST_CHE
 typedef enum status coll_fn(void *arg, const struct coll_item *item);
 enum status coll_each(struct coll *c, coll_fn *fn, void *arg) MUST_CHECK;
 
+/* The same in pieces, for one who has to use the view in between: up to limit items behind the one named
+   `after` (p is NULL: from the first). Nothing may be written to the collection before the last piece. */
+enum status coll_piece(struct coll *c, struct slice after, uint32_t limit, coll_fn *fn, void *arg) MUST_CHECK;
+
 /* Any item, each as likely as the others; there is one. */
 enum status coll_random(struct coll *c, struct coll_item *ret) MUST_CHECK;
 
 /* n different items, 0 <= n <= size, every choice as likely as the others; fn must not write. */
 enum status coll_sample(struct coll *c, int64_t n, coll_fn *fn, void *arg) MUST_CHECK;
+
+/* Takes n random items out, 0 <= n <= size, as coll_sample chooses them; fn sees each of them before. Writes
+   the smaller of what stays and what goes. Not for sorted sets. */
+enum status coll_take_random(struct coll *c, int64_t n, coll_fn *fn, void *arg) MUST_CHECK;
 
 /* One page of HSCAN, SSCAN, ZSCAN: *cursor 0 starts; it is set for the next page, 0 at the end. */
 enum status coll_page(struct coll *c, int64_t *cursor, int64_t count, coll_fn *fn, void *arg) MUST_CHECK;

@@ -36,6 +36,13 @@ struct coll_walk {
 };
 enum status coll_walk_row(void *walk, const struct item_row *row) MUST_CHECK;
 
+/* Empties a collection: the rows stay as they are, under an id that the key will not have any more. */
+void coll_begin_anew(struct coll *c);
+
+/* Before the items with these numbers go all at once, n < size: the last ones take their numbers. Only in the
+   tables. */
+enum status coll_renumber(struct coll *c, const int64_t *gone, size_t n) MUST_CHECK;
+
 /* ---- coll_zset.c ---- */
 
 /* Before a member of a sorted set comes (was is NULL), goes (now is NULL) or gets another score. */

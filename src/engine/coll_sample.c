@@ -95,3 +95,98 @@ enum status coll_sample(struct coll *c, int64_t n, coll_fn *fn, void *arg)
     struct choosing s = {&c->v->rnd, n, size, fn, arg};
     return coll_each(c, maybe, &s);
 }
+
+/* ---- taking them out ---- */
+
+static enum status take_one(struct coll *c, coll_fn *fn, void *arg)
+{
+    struct coll_item item;
+    bool removed;
+    enum status st = coll_random(c, &item);
+    if (st == ST_OK)
+        st = fn(arg, &item);
+    return st == ST_OK ? coll_remove(c, item.name, &removed) : st;
+}
+
+struct taking {
+    struct coll *c;
+    coll_fn *fn;
+    void *arg;
+    struct slice *names;
+    int64_t *ords;
+    size_t n;
+};
+
+static enum status note_taken(void *arg, const struct coll_item *item)
+{
+    struct taking *t = arg;
+    t->names[t->n] = arena_copy(&t->c->v->arena, item->name);
+    t->ords[t->n++] = item->ord;
+    return t->fn(t->arg, item);
+}
+
+/* The rows of what goes are removed. */
+static enum status take_rows(struct coll *c, int64_t n, coll_fn *fn, void *arg)
+{
+    struct arena *a = &c->v->scratch;
+    struct taking t = {.c = c, .fn = fn, .arg = arg};
+    t.names = arena_alloc(a, (size_t)n * sizeof *t.names);
+    t.ords = arena_alloc(a, (size_t)n * sizeof *t.ords);
+    enum status st = coll_sample(c, n, note_taken, &t);
+    if (st == ST_OK)
+        st = coll_renumber(c, t.ords, t.n);
+    for (size_t i = 0; st == ST_OK && i < t.n; i++) {
+        struct item_ref ref = {.table = c->table, .id = c->id, .name = t.names[i]};
+        st = view_del_item(c->v, &ref);
+    }
+    c->size -= n;
+    c->dirty = true;
+    return st;
+}
+
+struct keeping {
+    struct choosing choosing; /* of those that go */
+    struct arena *arena;
+    struct coll_item *kept;
+    size_t n;
+};
+
+static enum status take_or_keep(void *arg, const struct coll_item *item)
+{
+    struct keeping *k = arg;
+    int64_t wanted = k->choosing.wanted;
+    enum status st = maybe(&k->choosing, item);
+    if (k->choosing.wanted == wanted) {
+        struct coll_item *copy = &k->kept[k->n++];
+        *copy = *item;
+        copy->name = arena_copy(k->arena, item->name);
+        copy->value = arena_copy(k->arena, item->value);
+    }
+    return st;
+}
+
+/* What stays gets rows under another id; the old ones go to the trash. */
+static enum status keep_rows(struct coll *c, int64_t n, coll_fn *fn, void *arg)
+{
+    struct keeping k = {.choosing = {&c->v->rnd, n, c->size, fn, arg}, .arena = &c->v->arena};
+    k.kept = arena_alloc(&c->v->scratch, (size_t)(c->size - n + 1) * sizeof *k.kept);
+    enum status st = coll_each(c, take_or_keep, &k);
+    if (st == ST_OK)
+        coll_begin_anew(c);
+    for (size_t i = 0; st == ST_OK && i < k.n; i++)
+        st = coll_put_known(c, &k.kept[i], NULL);
+    return st;
+}
+
+enum status coll_take_random(struct coll *c, int64_t n, coll_fn *fn, void *arg)
+{
+    assert(n >= 0 && n <= c->size && c->type != ROW_ZSET);
+    if (n == c->size || (!c->res && n > c->size / 2))
+        return keep_rows(c, n, fn, arg);
+    if (!c->res && n > 1)
+        return take_rows(c, n, fn, arg);
+    enum status st = ST_OK;
+    for (int64_t i = 0; st == ST_OK && i < n; i++)
+        st = take_one(c, fn, arg);
+    return st;
+}

@@ -386,17 +386,6 @@ static enum status gather_item(void *arg, const struct coll_item *item)
     return ST_OK;
 }
 
-/* Leaves the rows as they are, under an id that the key will not have any more. */
-static void begin_anew(struct coll *c)
-{
-    struct resident *r = residents_find(&c->v->residents, c->id);
-    if (r)
-        residents_drop(&c->v->residents, r);
-    c->id = c->size = c->first = 0;
-    c->res = NULL;
-    c->dirty = true;
-}
-
 /* Starts the collection anew with only what stays: its rows get another id, the old ones go to the trash. */
 static enum status keep_others(struct coll *c, int64_t from, int64_t to)
 {
@@ -408,62 +397,9 @@ static enum status keep_others(struct coll *c, int64_t from, int64_t to)
     if (st == ST_OK && to + 1 < c->size)
         st = coll_by_rank(c, to + 1, c->size - 1, false, gather_item, &g);
     if (st == ST_OK)
-        begin_anew(c);
+        coll_begin_anew(c);
     for (size_t i = 0; st == ST_OK && i < g.n; i++)
         st = coll_put_known(c, &g.items[i], NULL);
-    return st;
-}
-
-/* The items with the highest numbers take those of the ones that go. */
-struct renumber {
-    struct coll *c;
-    int64_t end;    /* how many stay */
-    bool *leaves;   /* by ord - end: it goes as well */
-    int64_t *holes; /* numbers below end that become free */
-    size_t nholes;
-    struct coll_item *moved;
-    size_t nmoved;
-};
-
-static enum status move_item(void *arg, const struct item_row *row)
-{
-    struct renumber *m = arg;
-    if (m->leaves[row->ord - m->end])
-        return ST_OK;
-    if (m->nmoved < m->nholes)
-        m->moved[m->nmoved] = (struct coll_item){
-            .name = arena_copy(&m->c->v->arena, row->ref.name),
-            .score = row->score,
-            .ord = m->holes[m->nmoved],
-        };
-    m->nmoved++;
-    return ST_OK;
-}
-
-static enum status renumber(struct renumber *m)
-{
-    struct coll *c = m->c;
-    struct item_scan q = {
-        .table = ITEM_ZSET,
-        .id = c->id,
-        .order = ITEMS_BY_ORD,
-        .has_min = true,
-        .min = m->end,
-        .has_max = true,
-        .max = c->size - 1,
-        .limit = UINT32_MAX,
-    };
-    enum status st = view_scan_items(c->v, &q, move_item, m);
-    if (st == ST_OK && m->nmoved != m->nholes)
-        st = error_set(c->v->err, ST_CORRUPT, "the numbers of a sorted set's members have gaps");
-    for (size_t i = 0; st == ST_OK && i < m->nmoved; i++) {
-        struct item_row row = {
-            .ref = {.table = ITEM_ZSET, .id = c->id, .name = m->moved[i].name},
-            .score = m->moved[i].score,
-            .ord = m->moved[i].ord,
-        };
-        st = view_put_item(c->v, &row);
-    }
     return st;
 }
 
@@ -472,11 +408,7 @@ static enum status remove_rows(struct coll *c, int64_t from, int64_t to)
     size_t n = (size_t)(to - from + 1);
     struct arena *a = &c->v->scratch;
     struct gather g = {.arena = &c->v->arena, .items = arena_alloc(a, n * sizeof *g.items)};
-    struct renumber m = {.c = c, .end = c->size - (int64_t)n};
-    m.leaves = arena_alloc(a, n * sizeof *m.leaves);
-    memset(m.leaves, 0, n * sizeof *m.leaves);
-    m.holes = arena_alloc(a, n * sizeof *m.holes);
-    m.moved = arena_alloc(a, n * sizeof *m.moved);
+    int64_t *ords = arena_alloc(a, n * sizeof *ords);
     enum status st = coll_by_rank(c, from, to, false, gather_item, &g);
     for (size_t i = 0; st == ST_OK && i < n; i++) {
         struct coll_item item;
@@ -484,25 +416,18 @@ static enum status remove_rows(struct coll *c, int64_t from, int64_t to)
         st = coll_find(c, g.items[i].name, &found, &item);
         if (st == ST_OK && !found)
             st = error_set(c->v->err, ST_CORRUPT, "a member is in the index but not in its table");
-        if (st != ST_OK)
-            return st;
-        if (item.ord < 0 || item.ord >= c->size)
-            return error_set(c->v->err, ST_CORRUPT, "a member of %lld has number %lld", (long long)c->size,
-                             (long long)item.ord);
-        if (item.ord >= m.end)
-            m.leaves[item.ord - m.end] = true;
-        else
-            m.holes[m.nholes++] = item.ord;
+        if (st == ST_OK)
+            ords[i] = item.ord;
     }
     if (st == ST_OK)
-        st = renumber(&m);
+        st = coll_renumber(c, ords, n);
     for (size_t i = 0; st == ST_OK && i < n; i++) {
         struct item_ref ref = {.table = ITEM_ZSET, .id = c->id, .name = g.items[i].name};
         st = coll_zset_change(c, &g.items[i], NULL);
         if (st == ST_OK)
             st = view_del_item(c->v, &ref);
     }
-    c->size = m.end;
+    c->size -= (int64_t)n;
     c->dirty = true;
     return st;
 }
@@ -523,7 +448,7 @@ enum status coll_remove_ranks(struct coll *c, int64_t from, int64_t to)
     assert(from >= 0 && from <= to && to < c->size);
     int64_t n = to - from + 1;
     if (n == c->size) {
-        begin_anew(c);
+        coll_begin_anew(c);
         return ST_OK;
     }
     if (c->res || n == 1)
