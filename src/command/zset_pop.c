@@ -1,6 +1,6 @@
-/* Taking members from either end of sorted sets, and random ones. */
-#include "base/rand.h"
+/* Taking members from either end of sorted sets, waiting for them if need be, and random ones. */
 #include "command/args.h"
+#include "command/block.h"
 #include "command/zset.h"
 
 /* ---- popping ---- */
@@ -25,13 +25,12 @@ static enum status reply_popped(void *arg, const struct coll_item *item)
     return ST_OK;
 }
 
-/* Replies up to count members from one end of z as an array, and takes them out. */
-static enum status pop(struct call *c, struct coll *z, bool max, int64_t count, enum pop_form form)
+/* Replies n members, 0 < n <= size, from one end of z and takes them out. The array has been announced. */
+static enum status pop(struct call *c, struct coll *z, bool max, int64_t n, enum pop_form form)
 {
-    int64_t size = coll_size(z), n = count < size ? count : size;
+    int64_t size = coll_size(z);
     int64_t from = max ? size - n : 0, to = max ? size - 1 : n - 1;
     struct pop_output o = {c->reply, form};
-    reply_array(c->reply, (size_t)(form == POP_PAIRS ? n : 2 * n));
     enum status st = coll_by_rank(z, from, to, max, reply_popped, &o);
     if (st == ST_OK)
         st = coll_remove_ranks(z, from, to);
@@ -56,8 +55,10 @@ static enum status zpop(struct call *c, bool max)
         reply_array(c->reply, 0);
         return ST_OK;
     }
+    int64_t n = count < coll_size(z) ? count : coll_size(z);
     bool pairs = c->argc == 3 && c->reply->resp != 2;
-    return pop(c, z, max, count, pairs ? POP_PAIRS : POP_PLAIN);
+    reply_array(c->reply, (size_t)(pairs ? n : 2 * n));
+    return pop(c, z, max, n, pairs ? POP_PAIRS : POP_PLAIN);
 }
 
 static enum status zpopmin(struct call *c)
@@ -68,6 +69,40 @@ static enum status zpopmin(struct call *c)
 static enum status zpopmax(struct call *c)
 {
     return zpop(c, true);
+}
+
+/* BZPOPMIN and BZPOPMAX: the key, one member and its score. */
+static enum status pop_or_wait(struct call *c, bool max)
+{
+    int64_t timeout_us;
+    if (!block_timeout_arg(c, c->argc - 1, &timeout_us))
+        return ST_OK;
+    for (int i = 1; i < c->argc - 1; i++) {
+        struct coll *z;
+        bool wrong;
+        if (!block_wants(c, c->argv[i]))
+            continue;
+        enum status st = zset_open(c, i, &z, &wrong);
+        if (st != ST_OK || wrong)
+            return st;
+        if (!z)
+            continue;
+        reply_array(c->reply, 3);
+        reply_bulk(c->reply, c->argv[i]);
+        return pop(c, z, max, 1, POP_PLAIN);
+    }
+    block_on(c, ROW_ZSET, 1, c->argc - 2, timeout_us);
+    return ST_OK;
+}
+
+static enum status bzpopmin(struct call *c)
+{
+    return pop_or_wait(c, false);
+}
+
+static enum status bzpopmax(struct call *c)
+{
+    return pop_or_wait(c, true);
 }
 
 /* numkeys key [key ...] MIN|MAX [COUNT count] */
@@ -108,6 +143,8 @@ static enum status pop_first(struct call *c, const struct mpop *m, bool *ret_don
     *ret_done = false;
     for (int i = 0; i < m->nkeys; i++) {
         struct coll *z;
+        if (!block_wants(c, c->argv[m->first + i]))
+            continue;
         enum status st = zset_open(c, m->first + i, &z, ret_done);
         if (st != ST_OK || *ret_done)
             return st;
@@ -116,7 +153,9 @@ static enum status pop_first(struct call *c, const struct mpop *m, bool *ret_don
         *ret_done = true;
         reply_array(c->reply, 2);
         reply_bulk(c->reply, c->argv[m->first + i]);
-        return pop(c, z, m->max, m->count, POP_PAIRS);
+        int64_t n = m->count < coll_size(z) ? m->count : coll_size(z);
+        reply_array(c->reply, (size_t)n);
+        return pop(c, z, m->max, n, POP_PAIRS);
     }
     return ST_OK;
 }
@@ -133,83 +172,37 @@ static enum status zmpop(struct call *c)
     return st;
 }
 
-/* ---- ZRANDMEMBER ---- */
-
-#define WALK_SHARE 8 /* when more than one in so many is wanted, all are walked over */
-
-struct sample {
-    struct zset_output out;
-    struct rand *rnd;
-    int64_t wanted, left; /* of those not yet visited */
-};
-
-/* Each member is taken with the chance that makes every choice equally likely. */
-static enum status maybe_reply(void *arg, const struct coll_item *item)
+static enum status bzmpop(struct call *c)
 {
-    struct sample *s = arg;
-    bool take = (int64_t)rand_below(s->rnd, (uint64_t)s->left) < s->wanted;
-    s->left--;
-    s->wanted -= take;
-    return take ? zset_reply_item(&s->out, item) : ST_OK;
-}
-
-static enum status reply_at(struct coll *z, int64_t ord, struct zset_output *o)
-{
-    struct coll_item item;
-    enum status st = coll_at(z, ord, &item);
-    return st == ST_OK ? zset_reply_item(o, &item) : st;
-}
-
-/* Adds a number to a table of taken ones; false when it is there. Free places hold -1. */
-static bool take_number(int64_t *table, size_t mask, int64_t v)
-{
-    size_t i = (size_t)((uint64_t)v * UINT64_C(0x9E3779B97F4A7C15) >> 20) & mask;
-    while (table[i] != -1 && table[i] != v)
-        i = (i + 1) & mask;
-    bool taken = table[i] == v;
-    table[i] = v;
-    return !taken;
-}
-
-/* A few different members of many: each new number is random below a growing bound, or the bound itself when
-   that one is taken (Floyd). */
-static enum status reply_distinct(struct call *c, struct coll *z, int64_t n, struct zset_output *o)
-{
-    size_t room = 16;
-    while (room < 2 * (size_t)n)
-        room *= 2;
-    int64_t *table = arena_alloc(c->arena, room * sizeof *table);
-    for (size_t i = 0; i < room; i++)
-        table[i] = -1;
-    enum status st = ST_OK;
-    for (int64_t bound = coll_size(z) - n; st == ST_OK && bound < coll_size(z); bound++) {
-        int64_t ord = (int64_t)rand_below(view_rand(c->view), (uint64_t)bound + 1);
-        if (!take_number(table, room - 1, ord)) {
-            ord = bound;
-            (void)take_number(table, room - 1, ord);
-        }
-        st = reply_at(z, ord, o);
-    }
+    struct mpop m;
+    bool done;
+    int64_t timeout_us;
+    if (!read_mpop(c, 2, &m) || !block_timeout_arg(c, 1, &timeout_us))
+        return ST_OK;
+    enum status st = pop_first(c, &m, &done);
+    if (st == ST_OK && !done)
+        block_on(c, ROW_ZSET, m.first, m.nkeys, timeout_us);
     return st;
 }
+
+/* ---- ZRANDMEMBER ---- */
 
 static enum status reply_random(struct call *c, struct coll *z, int64_t count, bool with_scores)
 {
     struct zset_output o = {c->reply, with_scores};
     int64_t size = coll_size(z);
-    enum status st = ST_OK;
-    if (count < 0) {
-        zset_reply_begin(c->reply, (size_t)-count, with_scores);
-        for (int64_t i = 0; st == ST_OK && i < -count; i++)
-            st = reply_at(z, (int64_t)rand_below(view_rand(c->view), (uint64_t)size), &o);
-        return st;
-    }
-    int64_t n = count < size ? count : size;
+    int64_t n = count < 0 ? -count : count < size ? count : size;
     zset_reply_begin(c->reply, (size_t)n, with_scores);
-    if (n < size / WALK_SHARE)
-        return reply_distinct(c, z, n, &o);
-    struct sample s = {o, view_rand(c->view), n, size};
-    return coll_each(z, maybe_reply, &s);
+    if (count >= 0)
+        return coll_sample(z, n, zset_reply_item, &o);
+    enum status st = ST_OK;
+    for (int64_t i = 0; st == ST_OK && i < n; i++) {
+        struct coll_item item;
+        st = coll_random(z, &item);
+        if (st == ST_OK)
+            zset_reply_member(c->reply, &item, with_scores);
+    }
+    return st;
 }
 
 static bool read_random(struct call *c, int64_t *ret_count, bool *ret_with_scores)
@@ -238,16 +231,19 @@ static enum status zrandmember(struct call *c)
     enum status st = zset_open(c, 1, &z, &wrong);
     if (st != ST_OK || wrong)
         return st;
-    if (z && c->argc == 2) {
-        struct zset_output o = {c->reply, false};
-        return reply_at(z, (int64_t)rand_below(view_rand(c->view), (uint64_t)coll_size(z)), &o);
-    }
-    if (c->argc == 2)
-        reply_null(c->reply);
-    else if (!z || count == 0)
-        reply_array(c->reply, 0);
-    else
+    struct coll_item item;
+    if (z && c->argc > 2 && count != 0)
         return reply_random(c, z, count, with_scores);
+    if (z && c->argc == 2)
+        st = coll_random(z, &item);
+    if (st != ST_OK)
+        return st;
+    if (c->argc > 2)
+        reply_array(c->reply, 0);
+    else if (z)
+        reply_bulk(c->reply, item.name);
+    else
+        reply_null(c->reply);
     return ST_OK;
 }
 
@@ -257,7 +253,30 @@ static enum status zrandmember(struct call *c)
     .keys = {{.flags = KEY_RW | KEY_ACCESS | KEY_DELETE, .index = 1, .step = 1}}, .group = "sorted-set", \
     .complexity = "O(log(N)+M) with M members removed."
 
+#define WAITS \
+    .arity = -3, .flags = CMD_WRITE | CMD_NOSCRIPT | CMD_BLOCKING | CMD_FAST, \
+    .categories = CAT_WRITE | CAT_SORTEDSET | CAT_FAST | CAT_BLOCKING, \
+    .keys = {{.flags = KEY_RW | KEY_ACCESS | KEY_DELETE, .index = 1, .last = -2, .step = 1}}, \
+    .group = "sorted-set", .complexity = "O(K)+O(log(N)) with K keys."
+
 const struct command zset_pop_commands[] = {
+    {
+        .name = "bzpopmin", .fn = bzpopmin, WAITS, .since = "5.0.0",
+        .summary = "Removes and returns the member with the lowest score, or waits for one.",
+    },
+    {
+        .name = "bzpopmax", .fn = bzpopmax, WAITS, .since = "5.0.0",
+        .summary = "Removes and returns the member with the highest score, or waits for one.",
+    },
+    {
+        .name = "bzmpop", .fn = bzmpop, .arity = -5, .flags = CMD_WRITE | CMD_BLOCKING | CMD_MOVABLEKEYS,
+        .categories = CAT_WRITE | CAT_SORTEDSET | CAT_SLOW | CAT_BLOCKING, .group = "sorted-set",
+        .keys = {{.flags = KEY_RW | KEY_ACCESS | KEY_DELETE, .index = 2, .keynum = true, .keynum_first = 1,
+                  .step = 1}},
+        .since = "7.0.0",
+        .summary = "Removes and returns members of the first key that exists, or waits for one to exist.",
+        .complexity = "O(K)+O(log(N)+M) with K keys and M members removed.",
+    },
     {
         .name = "zpopmin", .fn = zpopmin, POPS, .since = "5.0.0",
         .summary = "Removes and returns the members with the lowest scores.",
