@@ -145,6 +145,8 @@ extern const struct command counter_commands[];
 extern const struct command debug_commands[];
 extern const struct command expire_commands[];
 extern const struct command hash_commands[];
+extern const struct command hash_ex_commands[];
+extern const struct command hash_expire_commands[];
 extern const struct command info_commands[];
 extern const struct command introspect_commands[];
 extern const struct command latency_commands[];

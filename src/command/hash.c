@@ -1,4 +1,5 @@
-/* Hashes: field by field, whole, page by page, and at random. Fields that expire are in hash_expire.c. */
+/* Hashes: field by field, whole, page by page, and at random. Fields that expire are in
+   hash_expire.c and hash_ex.c. */
 #include "command/hash.h"
 
 #include <math.h>

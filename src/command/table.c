@@ -40,6 +40,8 @@ static const struct command *const families[] = {
     list_commands,
     list_move_commands,
     hash_commands,
+    hash_expire_commands,
+    hash_ex_commands,
     set_commands,
     set_algebra_commands,
     NULL,

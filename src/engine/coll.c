@@ -75,7 +75,7 @@ static enum status load(struct coll *c)
 static enum status attach(struct coll *c)
 {
     struct resident *r = residents_find(&c->v->residents, c->id);
-    if (r && r->blocks && !r->oversize && c->size <= COLL_RESIDENT_LOAD) {
+    if (r && resident_stands_in(r) && !r->oversize && c->size <= COLL_RESIDENT_LOAD) {
         residents_drop(&c->v->residents, r); /* it has become small enough for memory */
         r = NULL;
     }
@@ -95,6 +95,20 @@ static struct coll *handle(struct view *v, uint32_t db, struct slice key, enum r
     return c;
 }
 
+enum status coll_of_row(struct view *v, uint32_t db, const struct row *r, struct coll **ret)
+{
+    struct coll *c = handle(v, db, row_key(r), (enum row_type)r->type);
+    struct row_ext e = row_items(r);
+    c->id = e.id;
+    c->size = e.size;
+    c->first = e.first;
+    c->expire_at = r->expire_at;
+    *ret = c;
+    enum status st = attach(c);
+    c->due = c->type == ROW_HASH && view_hash_due(v, &e);
+    return st == ST_OK && c->due ? view_expired_fields(v, &e, &c->expired) : st;
+}
+
 enum status coll_open(struct view *v, uint32_t db, struct slice key, enum row_type type, struct coll **ret,
                       bool *ret_wrong)
 {
@@ -108,14 +122,10 @@ enum status coll_open(struct view *v, uint32_t db, struct slice key, enum row_ty
         *ret_wrong = true;
         return ST_OK;
     }
-    struct coll *c = handle(v, db, key, type);
-    struct row_ext e = row_items(r);
-    c->id = e.id;
-    c->size = e.size;
-    c->first = e.first;
-    c->expire_at = r->expire_at;
-    *ret = c;
-    return attach(c);
+    st = coll_of_row(v, db, r, ret);
+    if (*ret)
+        (*ret)->key = key;
+    return st;
 }
 
 enum status coll_make(struct view *v, uint32_t db, struct slice key, enum row_type type, struct coll **ret,
@@ -162,7 +172,7 @@ static void outgrow(struct coll *c)
 
 enum status coll_save(struct coll *c)
 {
-    if (c->size == 0)
+    if (coll_size(c) == 0)
         return c->dirty || c->replaces ? view_del(c->v, c->db, c->key, NULL) : ST_OK;
     if (!c->dirty)
         return ST_OK;
@@ -178,12 +188,14 @@ enum status coll_save(struct coll *c)
         .expire_at = c->expire_at,
     };
     c->dirty = c->replaces = false;
+    if (c->due)
+        coll_keep_expired(c);
     return view_put(c->v, c->db, c->key, &d);
 }
 
 int64_t coll_size(const struct coll *c)
 {
-    return c->size;
+    return c->size - c->expired;
 }
 
 void coll_touch(struct coll *c)
@@ -215,7 +227,19 @@ static struct coll_item from_row(const struct item_row *row)
     };
 }
 
-enum status coll_find(struct coll *c, struct slice name, bool *ret_found, struct coll_item *ret)
+/* Until when a field must have expired to be hidden: 0 while none has. */
+static int64_t hide_until(const struct coll *c)
+{
+    return c->expired ? view_now(c->v) : 0;
+}
+
+static bool hidden(const struct coll *c, const struct coll_item *item)
+{
+    return item->expire_at != EXPIRE_NEVER && item->expire_at <= hide_until(c);
+}
+
+/* An item that is in the tables, expired or not. */
+static enum status find(struct coll *c, struct slice name, bool *ret_found, struct coll_item *ret)
 {
     *ret_found = false;
     if (c->size == 0)
@@ -233,6 +257,14 @@ enum status coll_find(struct coll *c, struct slice name, bool *ret_found, struct
     enum status st = view_item(c->v, &ref, ret_found, &row);
     if (st == ST_OK && *ret_found)
         *ret = from_row(&row);
+    return st;
+}
+
+enum status coll_find(struct coll *c, struct slice name, bool *ret_found, struct coll_item *ret)
+{
+    enum status st = find(c, name, ret_found, ret);
+    if (st == ST_OK && *ret_found && hidden(c, ret))
+        *ret_found = false;
     return st;
 }
 
@@ -256,9 +288,28 @@ static struct item_row to_row(const struct coll *c, const struct coll_item *item
     };
 }
 
+/* A field in the place of an expired one takes over its row. */
+static enum status revive(struct coll *c, struct slice name, struct coll_item *room,
+                          const struct coll_item **ret_old)
+{
+    bool found = false;
+    enum status st = c->expired ? find(c, name, &found, room) : ST_OK;
+    if (st != ST_OK || !found)
+        return st;
+    assert(hidden(c, room));
+    *ret_old = room;
+    c->expired--;
+    return ST_OK;
+}
+
 enum status coll_put_known(struct coll *c, const struct coll_item *item, const struct coll_item *old)
 {
+    struct coll_item room;
     enum status st = coll_prepare(c);
+    if (st == ST_OK && !old)
+        st = revive(c, item->name, &room, &old);
+    if (item->expire_at != EXPIRE_NEVER && (c->first == 0 || item->expire_at < c->first))
+        c->first = item->expire_at;
     if (st == ST_OK && c->type == ROW_ZSET)
         st = coll_zset_change(c, old, item);
     if (st != ST_OK)
@@ -298,24 +349,28 @@ static enum status move_last(struct coll *c, int64_t ord)
     return view_put_item(c->v, &row);
 }
 
+enum status coll_take_out(struct coll *c, const struct coll_item *item)
+{
+    c->dirty = true;
+    enum status st = item->ord != c->size - 1 ? move_last(c, item->ord) : ST_OK;
+    if (st != ST_OK)
+        return st;
+    struct item_ref ref = {.table = c->table, .id = c->id, .name = arena_copy(&c->v->arena, item->name)};
+    st = view_del_item(c->v, &ref);
+    COLL_RESIDENT(c, resident_remove(c->res, resident_find(c->res, ref.name)));
+    c->size--;
+    return st;
+}
+
 enum status coll_remove(struct coll *c, struct slice name, bool *ret_removed)
 {
     struct coll_item old;
     enum status st = coll_find(c, name, ret_removed, &old);
     if (st != ST_OK || !*ret_removed)
         return st;
-    c->dirty = true;
     if (c->type == ROW_ZSET)
         st = coll_zset_change(c, &old, NULL);
-    if (st == ST_OK && old.ord != c->size - 1)
-        st = move_last(c, old.ord);
-    if (st != ST_OK)
-        return st;
-    struct item_ref ref = {.table = c->table, .id = c->id, .name = arena_copy(&c->v->arena, name)};
-    st = view_del_item(c->v, &ref);
-    COLL_RESIDENT(c, resident_remove(c->res, resident_find(c->res, ref.name)));
-    c->size--;
-    return st;
+    return st == ST_OK ? coll_take_out(c, &old) : st;
 }
 
 /* ---- by number, and all ---- */
@@ -325,7 +380,8 @@ enum status coll_walk_row(void *walk, const struct item_row *row)
     struct coll_walk *w = walk;
     struct coll_item item = from_row(row);
     w->seen++;
-    return w->fn(w->arg, &item);
+    bool hide = item.expire_at != EXPIRE_NEVER && item.expire_at <= w->hide_until;
+    return hide ? ST_OK : w->fn(w->arg, &item);
 }
 
 struct keep {
@@ -362,7 +418,7 @@ enum status coll_at(struct coll *c, int64_t ord, struct coll_item *ret)
         .limit = 1,
     };
     struct keep k = {&c->v->scratch, ret, false};
-    struct coll_walk w = {keep_item, &k, 0};
+    struct coll_walk w = {.fn = keep_item, .arg = &k};
     enum status st = view_scan_items(c->v, &q, coll_walk_row, &w);
     if (st == ST_OK && !k.found)
         st = error_set(c->v->err, ST_CORRUPT, "item %lld of %lld is missing", (long long)ord,
@@ -382,7 +438,7 @@ static enum status each_resident(const struct coll *c, int64_t from, int64_t lim
     int64_t end = limit < c->size - from ? from + limit : c->size;
     for (int64_t i = from; st == ST_OK && i < end; i++) {
         struct coll_item item = coll_from_member(resident_at(c->res, (size_t)i));
-        st = fn(arg, &item);
+        st = hidden(c, &item) ? ST_OK : fn(arg, &item);
     }
     return st;
 }
@@ -403,7 +459,7 @@ enum status coll_piece(struct coll *c, struct slice after, uint32_t limit, coll_
         q.has_min = true;
         q.min_name = slice_of(next, after.n + 1);
     }
-    struct coll_walk w = {fn, arg, 0};
+    struct coll_walk w = {.fn = fn, .arg = arg, .hide_until = hide_until(c)};
     return view_scan_items(c->v, &q, coll_walk_row, &w);
 }
 
@@ -417,7 +473,7 @@ enum status coll_page(struct coll *c, int64_t *cursor, int64_t count, coll_fn *f
     if (c->res) {
         for (int64_t i = below - 1; i >= from; i--) {
             struct coll_item item = coll_from_member(resident_at(c->res, (size_t)i));
-            enum status st = fn(arg, &item);
+            enum status st = hidden(c, &item) ? ST_OK : fn(arg, &item);
             if (st != ST_OK)
                 return st;
         }
@@ -434,7 +490,7 @@ enum status coll_page(struct coll *c, int64_t *cursor, int64_t count, coll_fn *f
         .max = below - 1,
         .limit = UINT32_MAX,
     };
-    struct coll_walk w = {fn, arg, 0};
+    struct coll_walk w = {.fn = fn, .arg = arg, .hide_until = hide_until(c)};
     return view_scan_items(c->v, &q, coll_walk_row, &w);
 }
 

@@ -13,6 +13,8 @@
    end, and when one goes the last one takes its number. That makes a random item one look-up, and a scan from
    the end to 0 sees every item that stays, whatever else comes and goes, with no state but the number.
 
+   A hash's field that has expired is not there, and does not count: see coll_expire.c.
+
    Names and values given to a write must stay until the batch is committed: argv does; else view_arena().
    Items handed out are valid until the next write to the collection, at most until the handler returns.
 
@@ -81,7 +83,8 @@ enum status coll_remove(struct coll *c, struct slice name, bool *ret_removed) MU
 enum status coll_put_known(struct coll *c, const struct coll_item *item,
                            const struct coll_item *old) MUST_CHECK;
 
-/* The item with this number, 0 <= ord < size. */
+/* The item with this number, 0 <= ord < size. (For hashes use coll_random and coll_page: numbers also count
+   fields that have expired.) */
 enum status coll_at(struct coll *c, int64_t ord, struct coll_item *ret) MUST_CHECK;
 
 /* Every item, in no particular order; fn must not write. Anything but ST_OK from fn ends the walk and is

@@ -1,4 +1,4 @@
-/* What coll.c, coll_list.c and coll_zset.c share. */
+/* What the files of collections share. */
 #ifndef LARDER_ENGINE_COLL_INTERNAL_H
 #define LARDER_ENGINE_COLL_INTERNAL_H
 
@@ -12,9 +12,11 @@ struct coll {
     struct slice key;
     enum row_type type;
     enum item_table table;
-    int64_t id; /* 0: none yet */
-    int64_t size;
+    int64_t id;   /* 0: none yet */
+    int64_t size; /* items in the tables, expired fields included */
     int64_t first;
+    int64_t expired; /* a hash's fields that have expired: nobody sees them */
+    bool due;        /* it may have any */
     int64_t expire_at;
     bool dirty;
     bool replaces;        /* whatever is under the key goes */
@@ -28,11 +30,18 @@ enum status coll_prepare(struct coll *c) MUST_CHECK;
 
 struct coll_item coll_from_member(const struct member *m);
 
-/* Hands rows of a scan on as items. */
+/* The collection of a live row. */
+enum status coll_of_row(struct view *v, uint32_t db, const struct row *r, struct coll **ret) MUST_CHECK;
+
+/* Takes an item out that is there; the last one gets its number. */
+enum status coll_take_out(struct coll *c, const struct coll_item *item) MUST_CHECK;
+
+/* Hands rows of a scan on as items, but for those that have expired by hide_until. */
 struct coll_walk {
     coll_fn *fn;
     void *arg;
     int64_t seen;
+    int64_t hide_until;
 };
 enum status coll_walk_row(void *walk, const struct item_row *row) MUST_CHECK;
 
@@ -42,6 +51,16 @@ void coll_begin_anew(struct coll *c);
 /* Before the items with these numbers go all at once, n < size: the last ones take their numbers. Only in the
    tables. */
 enum status coll_renumber(struct coll *c, const int64_t *gone, size_t n) MUST_CHECK;
+
+/* ---- coll_expire.c ---- */
+
+/* Notes how many fields have expired, for whoever opens the hash next. */
+void coll_keep_expired(struct coll *c);
+
+/* Removes up to max fields of a hash that have expired, or all of it when nothing else is left, and sets
+   `first` right. *ret_rows: how many rows that took, 0 when there was nothing to do. */
+enum status coll_purge(struct view *v, uint32_t db, struct slice key, uint32_t max,
+                       uint32_t *ret_rows) MUST_CHECK;
 
 /* ---- coll_zset.c ---- */
 

@@ -1,6 +1,9 @@
 /* Random items. Items are numbered without gaps, so a random one is a look-up of a random number. When many
    are wanted, all are walked over instead, and each is taken with the chance that makes every choice equally
-   likely: that reads rows in their order and needs no memory. */
+   likely: that reads rows in their order and needs no memory.
+
+   While a hash has expired fields, some numbers are theirs. Another number is tried then, and after many
+   tries in vain a choice among all fields is made by walking over them. */
 #include "engine/coll.h"
 
 #include <assert.h>
@@ -8,17 +11,12 @@
 #include "base/rand.h"
 #include "engine/coll_internal.h"
 
-#define WALK_SHARE 8 /* when more than one in so many is wanted, all are walked over */
+#define WALK_SHARE 8  /* when more than one in so many is wanted, all are walked over */
+#define TRIES      32 /* of numbers that may belong to expired fields */
 
 static int64_t random_ord(struct coll *c, int64_t below)
 {
     return (int64_t)rand_below(&c->v->rnd, (uint64_t)below);
-}
-
-enum status coll_random(struct coll *c, struct coll_item *ret)
-{
-    assert(coll_size(c) > 0);
-    return coll_at(c, random_ord(c, c->size), ret);
 }
 
 struct choosing {
@@ -35,6 +33,40 @@ static enum status maybe(void *arg, const struct coll_item *item)
     s->left--;
     s->wanted -= take;
     return take ? s->fn(s->arg, item) : ST_OK;
+}
+
+static enum status choose(struct coll *c, int64_t n, coll_fn *fn, void *arg)
+{
+    struct choosing s = {&c->v->rnd, n, coll_size(c), fn, arg};
+    return coll_each(c, maybe, &s);
+}
+
+struct kept {
+    struct arena *arena;
+    struct coll_item *item;
+};
+
+static enum status keep(void *arg, const struct coll_item *item)
+{
+    const struct kept *k = arg;
+    *k->item = *item;
+    k->item->name = arena_copy(k->arena, item->name);
+    k->item->value = arena_copy(k->arena, item->value);
+    return ST_OK;
+}
+
+enum status coll_random(struct coll *c, struct coll_item *ret)
+{
+    assert(coll_size(c) > 0);
+    if (!c->expired)
+        return coll_at(c, random_ord(c, c->size), ret);
+    for (int i = 0; i < TRIES; i++) {
+        enum status st = coll_at(c, random_ord(c, c->size), ret);
+        if (st != ST_OK || ret->expire_at == EXPIRE_NEVER || ret->expire_at > view_now(c->v))
+            return st;
+    }
+    struct kept k = {&c->v->scratch, ret};
+    return choose(c, 1, keep, &k);
 }
 
 /* A set of numbers, open addressing. */
@@ -90,10 +122,8 @@ enum status coll_sample(struct coll *c, int64_t n, coll_fn *fn, void *arg)
 {
     int64_t size = coll_size(c);
     assert(n >= 0 && n <= size);
-    if (n < size / WALK_SHARE)
-        return draw(c, n, fn, arg);
-    struct choosing s = {&c->v->rnd, n, size, fn, arg};
-    return coll_each(c, maybe, &s);
+    bool few = n < size / WALK_SHARE && !c->expired;
+    return few ? draw(c, n, fn, arg) : choose(c, n, fn, arg);
 }
 
 /* ---- taking them out ---- */

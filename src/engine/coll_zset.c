@@ -362,7 +362,7 @@ enum status coll_by_rank(struct coll *c, int64_t from, int64_t to, bool reverse,
         }
         q.skip = (uint32_t)(before + b->at[i].count - 1 - to);
     }
-    struct coll_walk w = {fn, arg, 0};
+    struct coll_walk w = {.fn = fn, .arg = arg};
     st = view_scan_items(c->v, &q, coll_walk_row, &w);
     if (st == ST_OK && w.seen != to - from + 1)
         st = error_set(c->v->err, ST_CORRUPT, "members %lld to %lld of %lld are not all there",

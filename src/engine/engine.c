@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "engine/coll_internal.h"
 #include "engine/view_internal.h"
 
 struct engine {
@@ -124,26 +125,33 @@ static enum status forget(struct engine *e, struct error *err)
     return load_dbs(e, err);
 }
 
-enum status engine_begin(struct engine *e, bool write, struct error *ret_write_err, struct error *err)
+/* What every transaction begins with; on failure it has ended. */
+static enum status begun(struct engine *e, bool changed, struct error *err)
 {
-    bool changed = false;
-    *ret_write_err = (struct error){.code = ST_OK};
     enum status st = ST_OK;
-    if (write)
-        st = store_begin(e->store, true, &changed, ret_write_err);
-    e->in_write = write && st == ST_OK;
-    if (!e->in_write)
-        st = store_begin(e->store, false, &changed, err);
-    if (st != ST_OK)
-        return st;
     e->view.now_us = clock_wall_us();
-    e->stats.batches++;
     e->stats.external_changes += changed;
     if ((changed || e->unsure) && (st = forget(e, err)) != ST_OK) {
         e->unsure = true;
         store_rollback(e->store);
     }
     return st;
+}
+
+enum status engine_begin(struct engine *e, bool write, struct error *ret_write_err, struct error *err)
+{
+    bool changed = false;
+    *ret_write_err = (struct error){.code = ST_OK};
+    enum status st = ST_OK;
+    if (write)
+        st = store_begin(e->store, STORE_WRITE, &changed, ret_write_err);
+    e->in_write = write && st == ST_OK;
+    if (!e->in_write)
+        st = store_begin(e->store, STORE_READ, &changed, err);
+    if (st != ST_OK)
+        return st;
+    e->stats.batches++;
+    return begun(e, changed, err);
 }
 
 void engine_enter(struct engine *e)
@@ -220,21 +228,103 @@ static enum status forget_row(void *arg, const struct key_row *k)
     return ST_OK;
 }
 
+/* Hashes that may have fields to remove. */
+struct due_hashes {
+    struct view *v;
+    struct {
+        uint32_t db;
+        struct slice key;
+    } * at;
+    size_t n;
+};
+
+static enum status note_due(void *arg, const struct key_row *k)
+{
+    struct due_hashes *d = arg;
+    for (uint32_t i = 0; i < d->v->ndbs; i++) {
+        if (d->v->dbs[i].number == k->db) {
+            d->at[d->n].db = i;
+            d->at[d->n++].key = arena_copy(&d->v->arena, k->key);
+        }
+    }
+    return ST_OK;
+}
+
+static enum status purge_due(struct engine *e, uint32_t max, bool *ret_more, uint64_t *ret_rows)
+{
+    struct view *v = &e->view;
+    struct due_hashes due = {.v = v, .at = arena_alloc(&v->arena, max * sizeof *due.at)};
+    struct key_scan q = {.order = KEYS_DUE, .now = view_now(v), .limit = max};
+    enum status st = store_scan_keys(v->store, &q, note_due, &due, v->err);
+    uint64_t rows = 0;
+    for (size_t i = 0; st == ST_OK && i < due.n && rows < max; i++) {
+        uint32_t did;
+        st = coll_purge(v, due.at[i].db, due.at[i].key, max - (uint32_t)rows, &did);
+        rows += did;
+    }
+    *ret_more = rows >= max;
+    *ret_rows = rows;
+    return st;
+}
+
+static enum status note_any(void *arg, const struct key_row *k)
+{
+    (void)k;
+    *(bool *)arg = true;
+    return ST_OK;
+}
+
+/* Expired fields are not removed as rows but as a command would do it, so that numbers, sizes and what is in
+   memory stay right. */
+static enum status sweep_fields(struct engine *e, uint32_t max, bool *ret_more, uint64_t *ret_rows,
+                                struct error *err)
+{
+    struct view *v = &e->view;
+    struct key_scan q = {.order = KEYS_DUE, .now = clock_wall_us() / 1000, .limit = 1};
+    bool any = false, changed;
+    *ret_more = false;
+    *ret_rows = 0;
+    enum status st = store_scan_keys(e->store, &q, note_any, &any, err);
+    if (st != ST_OK || !any || max == 0)
+        return st;
+    if ((st = store_begin(e->store, STORE_WRITE_LAZY, &changed, err)) != ST_OK ||
+        (st = begun(e, changed, err)) != ST_OK)
+        return st;
+    engine_enter(e);
+    v->err = err;
+    st = purge_due(e, max, ret_more, ret_rows);
+    v->err = &e->call_err;
+    arena_reset(&v->scratch);
+    if (st == ST_OK) {
+        view_accept(v);
+        return engine_commit(e, err);
+    }
+    view_undo(v);
+    store_rollback(e->store);
+    view_rolled_back(v);
+    return st;
+}
+
 enum status engine_sweep(struct engine *e, uint32_t max_rows, bool *ret_more, uint64_t *ret_rows,
                          struct error *err)
 {
     struct view *v = &e->view;
+    uint64_t fields;
+    bool more_fields;
+    int64_t start = clock_mono_us();
+    enum status st = sweep_fields(e, (max_rows + 1) / 2, &more_fields, &fields, err);
+    if (st != ST_OK)
+        return st;
     struct sweep_budget budget = {
         .now = clock_wall_us() / 1000,
-        .max_rows = max_rows,
+        .max_rows = max_rows > fields ? max_rows - (uint32_t)fields : 0,
         .dbs = v->dbs,
         .ndbs = v->ndbs,
         .fn = forget_row,
         .arg = e,
     };
     struct sweep_result result = {0};
-    int64_t start = clock_mono_us();
-    enum status st = store_sweep(e->store, &budget, &result, err);
+    st = store_sweep(e->store, &budget, &result, err);
     if (st != ST_OK) {
         struct error again;
         cache_drop(v->cache);
@@ -242,7 +332,7 @@ enum status engine_sweep(struct engine *e, uint32_t max_rows, bool *ret_more, ui
         v->counts_stale |= v->counts_unsaved;
         return st;
     }
-    uint64_t rows = result.expired + result.deleted + result.items;
+    uint64_t rows = result.expired + result.deleted + result.items + fields;
     if (rows) {
         e->stats.sweep_passes++;
         e->stats.sweep_us += (uint64_t)(clock_mono_us() - start);
@@ -250,7 +340,7 @@ enum status engine_sweep(struct engine *e, uint32_t max_rows, bool *ret_more, ui
         e->stats.deleted_by_sweep += result.deleted;
         e->stats.items_by_sweep += result.items;
     }
-    *ret_more = result.more;
+    *ret_more = result.more || more_fields;
     *ret_rows = rows;
     return ST_OK;
 }

@@ -29,6 +29,7 @@ struct engine_stats {
     uint64_t batches, commits, commit_failures, commands, rows_written;
     uint64_t keyspace_hits, keyspace_misses;
     uint64_t expired_on_read;
+    uint64_t expired_fields; /* of hashes, removed by the sweeper */
     uint64_t expired_by_sweep, deleted_by_sweep, items_by_sweep, sweep_passes, sweep_us;
     uint64_t commit_us, commit_us_max;
     uint64_t external_changes;

@@ -45,6 +45,9 @@ struct resident {
     bool oversize; /* empty: stands for a collection of few but huge items, which stays in the tables */
     struct blocks *blocks; /* empty but for them: a sorted set in the tables, see coll_zset.c */
     size_t blocks_bytes;   /* what they take of bytes */
+    bool counts;           /* empty but for `expired`: a hash in the tables */
+    int64_t expired;       /* a hash's fields that had expired at the moment expired_as_of, ... */
+    int64_t expired_as_of; /* ... 0: not known, see coll_expire.c */
     bool sorted_valid;
     struct resident *bucket_next;
     struct resident *prev, *next; /* by last use, newest first */
@@ -57,10 +60,10 @@ struct resident {
     size_t bytes; /* all of it, as the allocator counts */
 };
 
-/* Nothing but a mark, or the blocks, of a collection that is only in the tables. */
+/* Nothing but a mark, the blocks or a count of a collection that is only in the tables. */
 static inline bool resident_stands_in(const struct resident *r)
 {
-    return r->oversize || r->blocks;
+    return r->oversize || r->blocks || r->counts;
 }
 
 struct resident *resident_new(int64_t id, enum item_table table);

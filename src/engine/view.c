@@ -77,13 +77,31 @@ static bool live(struct view *v, const struct row *r)
     return row_live(r, view_now(v));
 }
 
+/* Whether there is a key: a live row, and if it is a hash, one that has a field. *ret_expired: fields that
+   are there only in the tables. */
+static enum status exists(struct view *v, const struct row *r, bool *ret, int64_t *ret_expired)
+{
+    *ret_expired = 0;
+    *ret = live(v, r);
+    if (!*ret || r->type != ROW_HASH)
+        return ST_OK;
+    struct row_ext e = row_items(r);
+    if (!view_hash_due(v, &e))
+        return ST_OK;
+    enum status st = view_expired_fields(v, &e, ret_expired);
+    *ret = *ret_expired < e.size;
+    return st;
+}
+
 enum status view_get(struct view *v, uint32_t db, struct slice key, const struct row **ret)
 {
     struct row *r;
+    bool there;
+    int64_t expired;
     enum status st = view_row(v, v->dbs[db].number, key, &r);
-    if (st != ST_OK)
+    if (st != ST_OK || (st = exists(v, r, &there, &expired)) != ST_OK)
         return st;
-    if (live(v, r)) {
+    if (there) {
         v->stats->keyspace_hits++;
         *ret = r;
     } else {
@@ -114,10 +132,14 @@ void view_expect_next(const struct view *v, uint32_t hash)
 enum status view_version(struct view *v, uint32_t db, struct slice key, int64_t *ret)
 {
     struct row *r;
+    bool there;
+    int64_t expired;
     enum status st = view_row(v, v->dbs[db].number, key, &r);
-    if (st == ST_OK)
-        *ret = live(v, r) ? r->version : 0;
-    return st;
+    if (st != ST_OK || (st = exists(v, r, &there, &expired)) != ST_OK)
+        return st;
+    /* A field that expires changes the hash: each counts as one write. */
+    *ret = there ? r->version + expired : 0;
+    return ST_OK;
 }
 
 /* ---- writing ---- */
@@ -169,29 +191,33 @@ static void discard_items(struct view *v, const struct row *r)
         VEC_PUSH(v->trash, v->ntrash, v->trash_cap) = (struct trash_row){e.id, (enum row_type)r->type};
 }
 
-enum status view_put(struct view *v, uint32_t db, struct slice key, const struct row_draft *d)
+void view_amend(struct view *v, struct row *old, const struct row_draft *d, int64_t version)
 {
     assert(d->type != ROW_NONE && d->expire_at >= 0);
-    struct row *old;
-    enum status st = view_row(v, v->dbs[db].number, key, &old);
-    if (st != ST_OK)
-        return st;
     if (row_items(old).id != d->id)
         discard_items(v, old);
     struct key_row k = {
         .seq = old->seq,
         .db = old->db,
-        .key = key,
+        .key = row_key(old),
         .type = d->type,
         .id = d->id,
         .size = d->size,
         .first = d->first,
         .value = d->value,
-        .version = next_version(v, old),
+        .version = version,
         .expire_at = d->expire_at,
     };
     install(v, old, &k);
-    return ST_OK;
+}
+
+enum status view_put(struct view *v, uint32_t db, struct slice key, const struct row_draft *d)
+{
+    struct row *old;
+    enum status st = view_row(v, v->dbs[db].number, key, &old);
+    if (st == ST_OK)
+        view_amend(v, old, d, next_version(v, old));
+    return st;
 }
 
 static void install_deleted(struct view *v, struct row *old)
@@ -207,17 +233,22 @@ static void install_deleted(struct view *v, struct row *old)
     install(v, old, &k);
 }
 
+void view_bury(struct view *v, struct row *r)
+{
+    discard_items(v, r);
+    install_deleted(v, r);
+}
+
 enum status view_del(struct view *v, uint32_t db, struct slice key, bool *ret_existed)
 {
     struct row *old;
+    bool existed;
+    int64_t expired;
     enum status st = view_row(v, v->dbs[db].number, key, &old);
-    if (st != ST_OK)
+    if (st != ST_OK || (st = exists(v, old, &existed, &expired)) != ST_OK)
         return st;
-    bool existed = live(v, old);
-    if (existed) {
-        discard_items(v, old);
-        install_deleted(v, old);
-    }
+    if (existed)
+        view_bury(v, old);
     if (ret_existed)
         *ret_existed = existed;
     return ST_OK;

@@ -82,6 +82,21 @@ struct view {
 /* The row under a key whatever its state, from memory or the tables; never NULL on success. */
 enum status view_row(struct view *v, uint32_t number, struct slice key, struct row **ret) MUST_CHECK;
 
+/* A hash of which fields may have expired; when not, none has. */
+static inline bool view_hash_due(const struct view *v, const struct row_ext *e)
+{
+    return e->first != 0 && e->first <= view_now(v);
+}
+
+/* How many fields of a hash have expired and are still in the tables (coll_expire.c). */
+enum status view_expired_fields(struct view *v, const struct row_ext *e, int64_t *ret) MUST_CHECK;
+
+/* Deletes the key of a row, which has one. */
+void view_bury(struct view *v, struct row *r);
+
+/* Writes a key's row again with a version of the caller's choosing: for changes that nobody sees. */
+void view_amend(struct view *v, struct row *old, const struct row_draft *d, int64_t version);
+
 /* Brings what the batch changed so far into the running transaction, so that SQL sees it. */
 enum status view_flush(struct view *v) MUST_CHECK;
 

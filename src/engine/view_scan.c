@@ -38,7 +38,11 @@ enum status view_scan(struct view *v, uint32_t db, int64_t *cursor, uint32_t cou
     enum status st = view_flush(v);
     struct key_walk w = {.v = v, .number = v->dbs[db].number, .fn = fn, .arg = arg};
     struct key_scan q = {
-        .db = w.number, .order = KEYS_BY_SEQ_DESC, .seq_below = *cursor ? *cursor : INT64_MAX};
+        .db = w.number,
+        .order = KEYS_BY_SEQ_DESC,
+        .seq_below = *cursor ? *cursor : INT64_MAX,
+        .now = view_now(v),
+    };
     uint32_t total = 0;
     while (st == ST_OK && w.found < count && total < count + SCAN_SPARE_ROWS) {
         q.limit = count - w.found;
@@ -61,7 +65,13 @@ enum status view_each_key(struct view *v, uint32_t db, struct slice prefix, view
     if (st != ST_OK)
         return st;
     struct key_walk w = {.v = v, .number = v->dbs[db].number, .fn = fn, .arg = arg};
-    struct key_scan q = {.db = w.number, .order = KEYS_BY_KEY, .prefix = prefix, .limit = UINT32_MAX};
+    struct key_scan q = {
+        .db = w.number,
+        .order = KEYS_BY_KEY,
+        .prefix = prefix,
+        .now = view_now(v),
+        .limit = UINT32_MAX,
+    };
     return store_scan_keys(v->store, &q, walk_row, &w, v->err);
 }
 
@@ -97,11 +107,12 @@ enum status view_random_key(struct view *v, uint32_t db, struct arena *arena, st
     if (st == ST_OK)
         st = store_scan_keys(v->store, &q, walk_row, &top, v->err);
     q.limit = RANDOM_ROWS;
+    q.now = view_now(v);
     for (int i = 0; st == ST_OK && top.seen && !w.found && i < RANDOM_TRIES; i++) {
         q.seq_below = (int64_t)rand_below(&v->rnd, (uint64_t)top.last_seq) + 2;
         st = pick_from(v, &w, &q);
     }
-    struct key_scan all = {.db = w.number, .order = KEYS_BY_KEY, .limit = UINT32_MAX};
+    struct key_scan all = {.db = w.number, .order = KEYS_BY_KEY, .now = q.now, .limit = UINT32_MAX};
     if (st == ST_OK && top.seen && !w.found)
         st = pick_from(v, &w, &all);
     *ret = p.key;
@@ -132,12 +143,12 @@ enum status view_db_size(struct view *v, uint32_t db, int64_t *ret_keys, int64_t
     enum status st = view_flush(v);
     if (st == ST_OK && v->counts_stale)
         st = recount(v);
-    int64_t expired = 0;
+    int64_t dead = 0, expired = 0;
     struct db_row *now = arena_alloc(&v->scratch, v->ndbs * sizeof *now);
     view_counts(v, now);
-    if (st == ST_OK && now[db].expires > 0)
-        st = store_count_expired(v->store, now[db].number, view_now(v), &expired, v->err);
-    *ret_keys = now[db].keys - expired;
+    if (st == ST_OK && now[db].keys > 0)
+        st = store_count_dead(v->store, now[db].number, view_now(v), &dead, &expired, v->err);
+    *ret_keys = now[db].keys - dead;
     *ret_expires = now[db].expires - expired;
     return st;
 }

@@ -77,6 +77,13 @@ static const struct check {
       " AND (c.pos < 0 OR length(c.value) > " STR(STORE_CHUNK_BYTES) " OR c.pos * " STR(
           STORE_CHUNK_BYTES) " + length(c.value) > k.size)"}},
     {"hashes", {ORD_CHECK("larder_hash", "2")}},
+    {"fields that expire",
+     {"SELECT " KEY
+      " || ': a field expires at ' || min(f.expire_at) || ', but none should before ' || k.first"
+      " FROM larder_key AS k JOIN larder_hash AS f ON f.id = k.id WHERE k.type = 2 AND f.expire_at <> 0"
+      " GROUP BY k.seq HAVING k.first = 0 OR k.first > min(f.expire_at)"
+      " UNION ALL SELECT " KEY " || ' has a field with the impossible expiry ' || f.expire_at"
+      "  FROM larder_key AS k JOIN larder_hash AS f ON f.id = k.id WHERE k.type = 2 AND f.expire_at < 0"}},
     {"lists",
      {"SELECT " KEY " || ': its places are ' || k.first || ' to ' || (k.first + k.size - 1) || ', but ' ||"
       " (SELECT count(*) || ' items stand at ' || coalesce(min(pos), '-') || ' to ' ||"

@@ -47,10 +47,10 @@ static void do_close(struct store *s)
 }
 
 /* A begin that fails has begun nothing, whenever it fails. */
-static enum status do_begin(struct store *s, bool write, bool *ret_changed, struct error *err)
+static enum status do_begin(struct store *s, enum store_txn kind, bool *ret_changed, struct error *err)
 {
     struct fault_store *f = fault_of(s);
-    return due(f) ? fail(f, err) : store_begin(f->inner, write, ret_changed, err);
+    return due(f) ? fail(f, err) : store_begin(f->inner, kind, ret_changed, err);
 }
 
 static enum status do_get_keys(struct store *s, const struct key_ref *refs, size_t n, store_key_fn *fn,
@@ -82,10 +82,10 @@ static enum status do_count_items(struct store *s, const struct item_scan *q, in
     PASS(count_items(f->inner, q, ret, err));
 }
 
-static enum status do_count_expired(struct store *s, uint32_t db, int64_t now, int64_t *ret,
-                                    struct error *err)
+static enum status do_count_dead(struct store *s, uint32_t db, int64_t now, int64_t *ret_keys,
+                                 int64_t *ret_expires, struct error *err)
 {
-    PASS(count_expired(f->inner, db, now, ret, err));
+    PASS(count_dead(f->inner, db, now, ret_keys, ret_expires, err));
 }
 
 static enum status do_count_keys(struct store *s, uint32_t db, int64_t *ret_keys, int64_t *ret_expires,
@@ -159,7 +159,7 @@ static const struct store_ops fault_ops = {
     .scan_keys = do_scan_keys,
     .scan_items = do_scan_items,
     .count_items = do_count_items,
-    .count_expired = do_count_expired,
+    .count_dead = do_count_dead,
     .count_keys = do_count_keys,
     .load_dbs = do_load_dbs,
     .reserve_ids = do_reserve_ids,

@@ -6,19 +6,31 @@
 
 /* Now, in milliseconds. */
 #define NOW_MS "CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)"
-#define LIVE   "(k.expire_at = 0 OR k.expire_at > " NOW_MS ")"
 
 /* Text of a key or value: every byte is kept, whatever it is. */
 #define TEXT(column) "CAST(" column " AS TEXT)"
 
+/* clang-format off */
+
+/* A moment as people read it. */
+#define MOMENT(column)                                                                                       \
+    "CASE WHEN " column " > 0 THEN strftime('%Y-%m-%d %H:%M:%f', " column " / 1000.0, 'unixepoch') END"
+
+/* How many of a hash's fields have expired and are still in the table. */
+#define EXPIRED_FIELDS                                                                                       \
+    "(SELECT count(*) FROM larder_hash AS f WHERE f.id = k.id AND f.expire_at <> 0"                          \
+    " AND f.expire_at <= " NOW_MS ")"
+
+/* A hash that may have any. */
+#define DUE "k.type = 2 AND k.first <> 0 AND k.first <= " NOW_MS
+
+#define LIVE "(k.expire_at = 0 OR k.expire_at > " NOW_MS ")"
+
 /* The items of live keys of one type, one row each. */
 #define ITEM_VIEW(name, table, number, columns, more)                                                        \
-    "CREATE VIEW " name                                                                                      \
-    " AS SELECT d.db AS db, " TEXT("k.key") " AS key, " columns                                              \
-                                            ", k.key AS key_bytes FROM larder_key AS k JOIN larder_db AS d " \
-                                            "ON d.number = k.db JOIN " table                                 \
-                                            " AS i ON i.id = k.id WHERE k.type = " number " AND " LIVE more  \
-                                            ";"
+    "CREATE VIEW " name " AS SELECT d.db AS db, " TEXT("k.key") " AS key, " columns ", k.key AS key_bytes"   \
+    " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db JOIN " table " AS i ON i.id = k.id"        \
+    " WHERE k.type = " number " AND " LIVE more ";"
 
 static const char sqlite_1[] =
     "CREATE TABLE larder_meta (name TEXT PRIMARY KEY NOT NULL, value ANY) STRICT, WITHOUT ROWID;"
@@ -33,6 +45,7 @@ static const char sqlite_1[] =
     " id INTEGER NOT NULL, size INTEGER NOT NULL, first INTEGER NOT NULL, version INTEGER NOT NULL,"
     " expire_at INTEGER NOT NULL, value BLOB NOT NULL, UNIQUE (db, key)) STRICT;"
     "CREATE INDEX larder_key_expire ON larder_key (expire_at, db) WHERE expire_at <> 0;"
+    "CREATE INDEX larder_key_first ON larder_key (first) WHERE type = 2 AND first <> 0;"
 
     "CREATE TABLE larder_chunk ("
     " id INTEGER NOT NULL, pos INTEGER NOT NULL, value BLOB NOT NULL, PRIMARY KEY (id, pos)) STRICT;"
@@ -41,7 +54,7 @@ static const char sqlite_1[] =
     " id INTEGER NOT NULL, field BLOB NOT NULL, expire_at INTEGER NOT NULL, ord INTEGER NOT NULL,"
     " value BLOB NOT NULL, PRIMARY KEY (id, field)) STRICT;"
     "CREATE INDEX larder_hash_ord ON larder_hash (id, ord);"
-    "CREATE INDEX larder_hash_expire ON larder_hash (expire_at, id) WHERE expire_at <> 0;"
+    "CREATE INDEX larder_hash_expire ON larder_hash (id, expire_at) WHERE expire_at <> 0;"
 
     "CREATE TABLE larder_list ("
     " id INTEGER NOT NULL, pos INTEGER NOT NULL, value BLOB NOT NULL, PRIMARY KEY (id, pos)) STRICT;"
@@ -66,37 +79,36 @@ static const char sqlite_1[] =
 
     "CREATE TABLE larder_journal (seq INTEGER PRIMARY KEY, changes BLOB NOT NULL) STRICT;"
 
-    "CREATE VIEW larder_keys AS SELECT d.db AS db, " TEXT(
-        "k.key") " AS key,"
-                 " CASE k.type WHEN 1 THEN 'string' WHEN 2 THEN 'hash' WHEN 3 THEN 'list' WHEN 4 THEN 'set'"
-                 "  WHEN 5 THEN 'zset' END AS type,"
-                 " CASE WHEN k.type = 1 AND k.id = 0 THEN length(k.value) ELSE k.size END AS size,"
-                 " CASE WHEN k.expire_at > 0"
-                 "  THEN strftime('%Y-%m-%d %H:%M:%f', k.expire_at / 1000.0, 'unixepoch') END AS expires,"
-                 " CASE WHEN k.expire_at > 0 THEN (k.expire_at - " NOW_MS ") / 1000.0 END AS ttl,"
-                 " k.version AS version, k.key AS key_bytes"
-                 " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db WHERE k.type <> 0 AND " LIVE
-                 ";"
+    "CREATE VIEW larder_keys AS SELECT d.db AS db, " TEXT("k.key") " AS key,"
+    " CASE k.type WHEN 1 THEN 'string' WHEN 2 THEN 'hash' WHEN 3 THEN 'list' WHEN 4 THEN 'set'"
+    "  WHEN 5 THEN 'zset' END AS type,"
+    " CASE WHEN k.type = 1 AND k.id = 0 THEN length(k.value)"
+    "  WHEN " DUE " THEN k.size - " EXPIRED_FIELDS " ELSE k.size END AS size, "
+    MOMENT("k.expire_at") " AS expires,"
+    " CASE WHEN k.expire_at > 0 THEN (k.expire_at - " NOW_MS ") / 1000.0 END AS ttl,"
+    " k.version AS version, k.key AS key_bytes"
+    " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db"
+    " WHERE k.type <> 0 AND " LIVE " AND NOT (" DUE " AND k.size = " EXPIRED_FIELDS ");"
 
-                 "CREATE VIEW larder_strings AS SELECT d.db AS db, " TEXT(
-                     "k.key") " AS key,"
-                              " CASE WHEN k.id = 0 THEN " TEXT("k.value") " ELSE (SELECT group_concat(" TEXT(
-                                  "c.value") ", '') FROM"
-                                             "  (SELECT value FROM larder_chunk WHERE id = k.id ORDER BY "
-                                             "pos) AS c) END AS value,"
-                                             " k.key AS key_bytes"
-                                             " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db "
-                                             "WHERE k.type = 1 AND " LIVE ";"
+    "CREATE VIEW larder_strings AS SELECT d.db AS db, " TEXT("k.key") " AS key,"
+    " CASE WHEN k.id = 0 THEN " TEXT("k.value")
+    "  ELSE (SELECT group_concat(" TEXT("c.value") ", '') FROM"
+    "   (SELECT value FROM larder_chunk WHERE id = k.id ORDER BY pos) AS c) END AS value,"
+    " k.key AS key_bytes"
+    " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db WHERE k.type = 1 AND " LIVE ";"
 
-    ITEM_VIEW("larder_hashes", "larder_hash", "2", TEXT("i.field") " AS field, " TEXT("i.value") " AS value",
+    ITEM_VIEW("larder_hashes", "larder_hash", "2",
+              TEXT("i.field") " AS field, " TEXT("i.value") " AS value, " MOMENT("i.expire_at") " AS expires",
               " AND (i.expire_at = 0 OR i.expire_at > " NOW_MS ")")
-        ITEM_VIEW("larder_lists", "larder_list", "3",
-                  "i.pos - k.first AS position, " TEXT("i.value") " AS value",
-                  "") ITEM_VIEW("larder_sets", "larder_set", "4", TEXT("i.member") " AS member", "")
-            ITEM_VIEW("larder_zsets", "larder_zset", "5", TEXT("i.member") " AS member, i.score AS score", "")
+    ITEM_VIEW("larder_lists", "larder_list", "3",
+              "i.pos - k.first AS position, " TEXT("i.value") " AS value", "")
+    ITEM_VIEW("larder_sets", "larder_set", "4", TEXT("i.member") " AS member", "")
+    ITEM_VIEW("larder_zsets", "larder_zset", "5", TEXT("i.member") " AS member, i.score AS score", "")
 
-                "INSERT INTO larder_meta (name, value) VALUES ('schema_version', 1), ('next_id', 1),"
-                " ('next_db_number', 0), ('owner', ''), ('created', strftime('%Y-%m-%dT%H:%M:%SZ', 'now'));";
+    "INSERT INTO larder_meta (name, value) VALUES ('schema_version', 1), ('next_id', 1),"
+    " ('next_db_number', 0), ('owner', ''), ('created', strftime('%Y-%m-%dT%H:%M:%SZ', 'now'));";
+
+/* clang-format on */
 
 static const char *const has_meta[SQL_DIALECTS] = {
     [SQL_SQLITE] = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'larder_meta'",

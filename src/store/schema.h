@@ -9,7 +9,8 @@
      type         1 string, 2 hash, 3 list, 4 set, 5 zset; 0 deleted
      id           of its items; 0 when it has none (a string of up to 64 KiB, a deleted key)
      size         how many items; of a string in chunks its bytes
-     first        the position of a list's first item; of a sorted set see larder_zset_block
+     first        the position of a list's first item; of a hash a moment before which no field expires, 0
+                  when none does; of a sorted set see larder_zset_block
      version      never repeats for a key, grows with every change
      expire_at    0 never, -1 deleted, else the moment from which on the key is dead
      value        a string of up to 64 KiB
@@ -17,6 +18,8 @@
    larder_chunk   (id, pos) · value           longer strings in pieces of 16 KiB, pos from 0. A piece that is
                   missing or short stands for zeros
    larder_hash    (id, field) · expire_at · ord · value
+                  expire_at is the field's own: 0 never, else the moment from which on it is not there. A hash
+                  none of whose fields is there is not there either. The sweeper removes such rows
    larder_list    (id, pos) · value           contiguous: pos in [first, first + size)
    larder_set     (id, member) · ord
    larder_zset    (id, member) · score · ord

@@ -145,10 +145,11 @@ enum status sqlread_scan_keys(struct store *base, const struct key_scan *q, stor
     if (rc == ST_OK) {
         if (k.order == KEYS_BY_SEQ_DESC) {
             sql_bind_i64(st, 2, k.seq_below);
-        } else {
+        } else if (k.order == KEYS_BY_KEY) {
             sql_bind_i64(st, 1, k.db);
             sql_bind_blob(st, 2, from);
         }
+        sql_bind_i64(st, 5, k.now);
         if (has_end)
             sql_bind_blob(st, 3, slice_of(end, nend));
         sql_bind_i64(st, 4, k.limit);
@@ -163,6 +164,7 @@ static void bind_bounds(struct sql_stmt *st, const struct item_scan *q, enum sca
     switch (q->order) {
     case ITEMS_BY_POS:
     case ITEMS_BY_ORD:
+    case ITEMS_BY_EXPIRY:
         sql_bind_i64(st, 2, q->has_min ? q->min : INT64_MIN);
         if (end)
             sql_bind_i64(st, 3, q->max);
@@ -226,9 +228,25 @@ static enum status read_two(struct sql_stmt *q, int64_t *ret_a, int64_t *ret_b, 
     return st;
 }
 
+static enum status count_fields(struct store *base, const struct item_scan *q, int64_t *ret,
+                                struct error *err)
+{
+    assert(q->table == ITEM_HASH && q->has_min && q->has_max);
+    struct sql_stmt *st;
+    enum status rc = stmt_fixed(sqlstore_of(base), Q_COUNT_FIELDS, &st, err);
+    if (rc != ST_OK)
+        return rc;
+    sql_bind_i64(st, 1, q->id);
+    sql_bind_i64(st, 2, q->min);
+    sql_bind_i64(st, 3, q->max);
+    return read_two(st, ret, NULL, err);
+}
+
 enum status sqlread_count_items(struct store *base, const struct item_scan *q, int64_t *ret,
                                 struct error *err)
 {
+    if (q->order == ITEMS_BY_EXPIRY)
+        return count_fields(base, q, ret, err);
     assert(q->table == ITEM_ZSET && q->order == ITEMS_BY_SCORE && q->has_min && q->has_max && q->below_max);
     struct sql_stmt *st;
     bool one = !(q->min_score < q->max_score);
@@ -244,16 +262,27 @@ enum status sqlread_count_items(struct store *base, const struct item_scan *q, i
     return read_two(st, ret, NULL, err);
 }
 
-enum status sqlread_count_expired(struct store *base, uint32_t db, int64_t now, int64_t *ret,
-                                  struct error *err)
+enum status sqlread_count_dead(struct store *base, uint32_t db, int64_t now, int64_t *ret_keys,
+                               int64_t *ret_expires, struct error *err)
 {
     struct sql_stmt *q;
+    int64_t expired = 0, hashes = 0, expiring = 0;
     enum status st = stmt_fixed(sqlstore_of(base), Q_COUNT_EXPIRED, &q, err);
     if (st != ST_OK)
         return st;
     sql_bind_i64(q, 1, db);
     sql_bind_i64(q, 2, now);
-    return read_two(q, ret, NULL, err);
+    st = read_two(q, &expired, NULL, err);
+    if (st == ST_OK)
+        st = stmt_fixed(sqlstore_of(base), Q_COUNT_DEAD_HASHES, &q, err);
+    if (st != ST_OK)
+        return st;
+    sql_bind_i64(q, 1, db);
+    sql_bind_i64(q, 2, now);
+    st = read_two(q, &hashes, &expiring, err);
+    *ret_keys = expired + hashes;
+    *ret_expires = expired + expiring;
+    return st;
 }
 
 enum status sqlread_count_keys(struct store *base, uint32_t db, int64_t *ret_keys, int64_t *ret_expires,

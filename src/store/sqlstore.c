@@ -75,11 +75,16 @@ static enum sql_sync sync_of(enum durability d)
     return SQL_SYNC_ALWAYS;
 }
 
-static enum status do_begin(struct store *base, bool write, bool *ret_changed, struct error *err)
+static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_changed, struct error *err)
 {
+    static const enum sql_txn kinds[] = {
+        [STORE_READ] = SQL_READ,
+        [STORE_WRITE] = SQL_WRITE,
+        [STORE_WRITE_LAZY] = SQL_WRITE_LAZY,
+    };
     struct sqlstore *s = sqlstore_of(base);
     bool others = false;
-    enum status st = sql_begin(s->sql, write ? SQL_WRITE : SQL_READ, &others, err);
+    enum status st = sql_begin(s->sql, kinds[kind], &others, err);
     if (st != ST_OK)
         return st;
     if (others)
@@ -352,7 +357,7 @@ static const struct store_ops sqlstore_ops = {
     .scan_keys = sqlread_scan_keys,
     .scan_items = sqlread_scan_items,
     .count_items = sqlread_count_items,
-    .count_expired = sqlread_count_expired,
+    .count_dead = sqlread_count_dead,
     .count_keys = sqlread_count_keys,
     .load_dbs = do_load_dbs,
     .reserve_ids = do_reserve_ids,

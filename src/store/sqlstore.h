@@ -10,6 +10,7 @@
 enum statement {
     Q_GET_KEY,
     Q_COUNT_EXPIRED,
+    Q_COUNT_DEAD_HASHES,
     Q_COUNT_KEYS,
     Q_COUNT_EXPIRES,
     Q_LIST_DBS,
@@ -27,6 +28,7 @@ enum statement {
     Q_TAKE_OFF_DB,
     Q_COUNT_ONE_SCORE,
     Q_COUNT_SCORES,
+    Q_COUNT_FIELDS,
     Q_FIXED
 };
 
@@ -50,8 +52,8 @@ struct sqlstore {
     struct sql_stmt *get_item[ITEM_TABLES], *put_item[ITEM_TABLES], *del_item[ITEM_TABLES],
         *sweep_items[ITEM_TABLES];
     struct sql_stmt
-        *scan_items[ITEM_TABLES][4][2][2][SCAN_ENDS]; /* by order, reverse, begins_with_score, end */
-    struct sql_stmt *scan_keys[2][2][2][2];           /* by order, with_value, has_after, has_end */
+        *scan_items[ITEM_TABLES][5][2][2][SCAN_ENDS]; /* by order, reverse, begins_with_score, end */
+    struct sql_stmt *scan_keys[3][2][2][2];           /* by order, with_value, has_after, has_end */
     /* Room for sorting and for rows to be swept. */
     void *scratch;
     size_t scratch_bytes;
@@ -117,8 +119,8 @@ enum status sqlread_scan_items(struct store *s, const struct item_scan *q, store
                                struct error *err) MUST_CHECK;
 enum status sqlread_count_items(struct store *s, const struct item_scan *q, int64_t *ret,
                                 struct error *err) MUST_CHECK;
-enum status sqlread_count_expired(struct store *s, uint32_t db, int64_t now, int64_t *ret,
-                                  struct error *err) MUST_CHECK;
+enum status sqlread_count_dead(struct store *s, uint32_t db, int64_t now, int64_t *ret_keys,
+                               int64_t *ret_expires, struct error *err) MUST_CHECK;
 enum status sqlread_count_keys(struct store *s, uint32_t db, int64_t *ret_keys, int64_t *ret_expires,
                                struct error *err) MUST_CHECK;
 

@@ -5,18 +5,28 @@
 
 #include "store/sqlstore.h"
 
+/* A hash that is there only in name: all its fields have expired by the moment given. expire_at <> 0 is what
+   the partial index asks for. */
+#define DEAD_HASH(now)                                                                                       \
+    "type = 2 AND first <> 0 AND first <= " now " AND size = (SELECT count(*) FROM larder_hash AS f"         \
+    " WHERE f.id = larder_key.id AND f.expire_at <> 0 AND f.expire_at <= " now ")"
+
 /* The columns of a key row, in the order in which sqlread.c reads them. */
-#define KEY_COLUMNS "seq, db, key, type, id, size, first, version, expire_at"
+#define KEY_COLUMNS(type) "seq, db, key, " type ", id, size, first, version, expire_at"
 
 #define ZSET_BY_SCORE "larder_zset INDEXED BY larder_zset_score"
 
 static const char *const fixed_text[SQL_DIALECTS][Q_FIXED] = {
     [SQL_SQLITE] =
         {
-            [Q_GET_KEY] = "SELECT " KEY_COLUMNS ", value FROM larder_key WHERE db = ?1 AND key = ?2",
+            [Q_GET_KEY] = "SELECT " KEY_COLUMNS("type") ", value FROM larder_key WHERE db = ?1 AND key = ?2",
             /* expire_at <> 0 is what the partial index asks for. */
             [Q_COUNT_EXPIRED] = "SELECT count(*) FROM larder_key"
                                 " WHERE expire_at <> 0 AND expire_at BETWEEN 1 AND ?2 AND db = ?1",
+            [Q_COUNT_DEAD_HASHES] = "SELECT count(*), coalesce(sum(expire_at <> 0), 0) FROM larder_key"
+                                    " INDEXED BY larder_key_first WHERE " DEAD_HASH(
+                                        "?2") " AND db = ?1"
+                                              " AND (expire_at = 0 OR expire_at > ?2)",
             [Q_COUNT_KEYS] = "SELECT count(*) FROM larder_key WHERE db = ?1",
             [Q_COUNT_EXPIRES] = "SELECT coalesce(sum(expire_at > 0), 0), coalesce(sum(expire_at < 0), 0)"
                                 " FROM larder_key WHERE expire_at <> 0 AND +db = ?1",
@@ -47,6 +57,8 @@ static const char *const fixed_text[SQL_DIALECTS][Q_FIXED] = {
                 "SELECT (SELECT count(*) FROM " ZSET_BY_SCORE " WHERE id = ?1 AND score > ?2 AND score < ?3)"
                 " + (SELECT count(*) FROM " ZSET_BY_SCORE " WHERE id = ?1 AND score = ?2 AND member >= ?5)"
                 " + (SELECT count(*) FROM " ZSET_BY_SCORE " WHERE id = ?1 AND score = ?3 AND member < ?6)",
+            [Q_COUNT_FIELDS] = "SELECT count(*) FROM larder_hash WHERE id = ?1 AND expire_at <> 0"
+                               " AND expire_at BETWEEN ?2 AND ?3",
             [Q_TAKE_OFF_DB] =
                 "UPDATE larder_db SET keys = keys - ?2, expires = expires - ?2 WHERE number = ?1",
         },
@@ -173,17 +185,22 @@ enum status stmt_scan_items(struct sqlstore *s, const struct item_scan *q, enum 
         snprintf(range, sizeof range, "%s%s ORDER BY score %s, member %s",
                  score_only ? "score >= ?2" : "(score, member) >= (?2, ?5)", ends[end], dir, dir);
     } else {
-        const char *by = q->order == ITEMS_BY_ORD ? "ord" : i->key;
-        assert(q->order == ITEMS_BY_ORD || (q->order == ITEMS_BY_NAME) == item_named(q->table));
-        snprintf(range, sizeof range, "%s >= ?2%s%s%s ORDER BY %s %s", by, end ? " AND " : "", end ? by : "",
-                 end ? " <= ?3" : "", by, dir);
+        const char *by = q->order == ITEMS_BY_ORD      ? "ord"
+                         : q->order == ITEMS_BY_EXPIRY ? "expire_at"
+                                                       : i->key;
+        assert(q->order == ITEMS_BY_ORD || q->order == ITEMS_BY_EXPIRY ||
+               (q->order == ITEMS_BY_NAME) == item_named(q->table));
+        assert(q->order != ITEMS_BY_EXPIRY || q->table == ITEM_HASH);
+        snprintf(range, sizeof range, "%s%s >= ?2%s%s%s ORDER BY %s %s",
+                 q->order == ITEMS_BY_EXPIRY ? "expire_at <> 0 AND " : "", by, end ? " AND " : "",
+                 end ? by : "", end ? " <= ?3" : "", by, dir);
     }
     snprintf(text, sizeof text, "SELECT %s, %s, %s, %s, %s FROM %s WHERE id = ?1 AND %s LIMIT ?4 OFFSET ?7",
              i->key, i->value, i->score, i->expire_at, i->ord, i->table, range);
     return prepared(s, slot, text, ret, err);
 }
 
-/* By key: ?1 db, ?2 lower bound, ?3 upper bound. By seq: ?2 the seq to stay below. ?4 limit. */
+/* By key: ?1 db, ?2 lower bound, ?3 upper bound. By seq: ?2 the seq to stay below. ?4 limit, ?5 now. */
 enum status stmt_scan_keys(struct sqlstore *s, const struct key_scan *q, bool has_end, struct sql_stmt **ret,
                            struct error *err)
 {
@@ -192,13 +209,16 @@ enum status stmt_scan_keys(struct sqlstore *s, const struct key_scan *q, bool ha
         *ret = *slot;
         return ST_OK;
     }
-    char range[160], text[320];
-    if (q->order == KEYS_BY_SEQ_DESC)
+    char range[160], text[640];
+    if (q->order == KEYS_DUE)
+        snprintf(range, sizeof range, "WHERE type = 2 AND first <> 0 AND first <= ?5 ORDER BY first");
+    else if (q->order == KEYS_BY_SEQ_DESC)
         snprintf(range, sizeof range, "WHERE seq < ?2 ORDER BY seq DESC");
     else
         snprintf(range, sizeof range, "WHERE db = ?1 AND key %s ?2%s ORDER BY key",
                  q->has_after ? ">" : ">=", has_end ? " AND key < ?3" : "");
-    snprintf(text, sizeof text, "SELECT " KEY_COLUMNS ", %s FROM larder_key %s LIMIT ?4",
+    snprintf(text, sizeof text, "SELECT " KEY_COLUMNS("%s") ", %s FROM larder_key %s LIMIT ?4",
+             q->order == KEYS_DUE ? "type" : "CASE WHEN " DEAD_HASH("?5") " THEN 0 ELSE type END",
              q->with_value ? "value" : "x''", range);
     return prepared(s, slot, text, ret, err);
 }

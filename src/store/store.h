@@ -62,7 +62,7 @@ struct key_row {
     enum row_type type;
     int64_t id;    /* of its items; 0 = none (a short string, a deleted key) */
     int64_t size;  /* items; bytes of a string in chunks */
-    int64_t first; /* a list's first position */
+    int64_t first; /* a list's first position; of a hash no field expires before it, 0: none does */
     struct slice value;
     int64_t version;
     int64_t expire_at;
@@ -122,7 +122,9 @@ typedef enum status store_item_fn(void *arg, const struct item_row *row);
 enum key_order {
     KEYS_BY_SEQ_DESC, /* newest first, rows of every database number: the order of SCAN (see docs/schema.md)
                        */
-    KEYS_BY_KEY       /* byte order of the key */
+    KEYS_BY_KEY,      /* byte order of the key */
+    KEYS_DUE /* hashes that may have expired fields: those with first at or before `now`, earliest first,
+                of every database number */
 };
 
 struct key_scan {
@@ -132,11 +134,19 @@ struct key_scan {
     struct slice prefix; /* BY_KEY: only keys that start so */
     struct slice after;  /* BY_KEY: only keys > this, when has_after */
     bool has_after;
+    /* A hash whose fields have all expired by then is handed out as ROW_NONE; 0: rows come as they stand. */
+    int64_t now;
     bool with_value; /* else row.value is empty: cheaper */
     uint32_t limit;  /* rows handed out at most */
 };
 
-enum item_order { ITEMS_BY_NAME, ITEMS_BY_POS, ITEMS_BY_ORD, ITEMS_BY_SCORE };
+enum item_order {
+    ITEMS_BY_NAME,
+    ITEMS_BY_POS,
+    ITEMS_BY_ORD,
+    ITEMS_BY_SCORE,
+    ITEMS_BY_EXPIRY /* of a hash, those that have one */
+};
 
 /* A range of one id's items, in the order that its table has. Bounds are inclusive and optional. */
 struct item_scan {
@@ -145,7 +155,7 @@ struct item_scan {
     enum item_order order;
     bool reverse;
     bool has_min, has_max;
-    int64_t min, max;                /* BY_POS, BY_ORD */
+    int64_t min, max;                /* BY_POS, BY_ORD, BY_EXPIRY */
     struct slice min_name, max_name; /* BY_NAME; BY_SCORE: ties are broken by name */
     double min_score, max_score;     /* BY_SCORE */
     bool below_max;                  /* BY_SCORE: what equals max is out of the range */
@@ -176,13 +186,20 @@ struct store_info {
     char engine[64]; /* "sqlite 3.40.1" */
 };
 
+enum store_txn {
+    STORE_READ,
+    STORE_WRITE,
+    STORE_WRITE_LAZY /* its commit need not be durable before the next STORE_WRITE's is: for what would only
+                        have to be done again */
+};
+
 enum durability { DURABILITY_ALWAYS, DURABILITY_EVERYSEC, DURABILITY_OFF };
 
 struct store;
 
 struct store_ops {
     void (*close)(struct store *s);
-    enum status (*begin)(struct store *s, bool write, bool *ret_changed, struct error *err);
+    enum status (*begin)(struct store *s, enum store_txn kind, bool *ret_changed, struct error *err);
     enum status (*get_keys)(struct store *s, const struct key_ref *refs, size_t n, store_key_fn *fn,
                             void *arg, struct error *err);
     enum status (*get_items)(struct store *s, const struct item_ref *refs, size_t n, store_item_fn *fn,
@@ -192,7 +209,8 @@ struct store_ops {
     enum status (*scan_items)(struct store *s, const struct item_scan *q, store_item_fn *fn, void *arg,
                               struct error *err);
     enum status (*count_items)(struct store *s, const struct item_scan *q, int64_t *ret, struct error *err);
-    enum status (*count_expired)(struct store *s, uint32_t db, int64_t now, int64_t *ret, struct error *err);
+    enum status (*count_dead)(struct store *s, uint32_t db, int64_t now, int64_t *ret_keys,
+                              int64_t *ret_expires, struct error *err);
     enum status (*count_keys)(struct store *s, uint32_t db, int64_t *ret_keys, int64_t *ret_expires,
                               struct error *err);
     enum status (*load_dbs)(struct store *s, struct db_row *dbs, size_t n, uint32_t *ret_next_number,
@@ -232,12 +250,13 @@ static inline void store_close(struct store *s)
         s->ops->close(s);
 }
 
-/* Starts a transaction. write: take the write lock now, so that nothing read from here on can change under
- *us. ret_changed: someone else has written since our last transaction; whatever was remembered is void. */
-static inline MUST_CHECK enum status store_begin(struct store *s, bool write, bool *ret_changed,
+/* Starts a transaction. To write: takes the write lock now, so that nothing read from here on can change
+   under us. ret_changed: someone else has written since our last transaction; whatever was remembered is
+   void. */
+static inline MUST_CHECK enum status store_begin(struct store *s, enum store_txn kind, bool *ret_changed,
                                                  struct error *err)
 {
-    return s->ops->begin(s, write, ret_changed, err);
+    return s->ops->begin(s, kind, ret_changed, err);
 }
 
 /* Calls fn for each of the keys that has a row, in the order asked. One round trip. */
@@ -265,19 +284,22 @@ static inline MUST_CHECK enum status store_scan_items(struct store *s, const str
     return s->ops->scan_items(s, q, fn, arg, err);
 }
 
-/* How many members of a sorted set are in a range BY_SCORE that has both ends and is below_max; skip and
-   limit do not count. Costs what the range holds, but much less than reading it. */
+/* How many members of a sorted set are in a range BY_SCORE that has both ends and is below_max, or how many
+   fields of a hash in a range BY_EXPIRY that has both ends; skip and limit do not count. Costs what the range
+   holds, but much less than reading it. */
 static inline MUST_CHECK enum status store_count_items(struct store *s, const struct item_scan *q,
                                                        int64_t *ret, struct error *err)
 {
     return s->ops->count_items(s, q, ret, err);
 }
 
-/* How many rows of a database number have an expiry at or before now, by the index. */
-static inline MUST_CHECK enum status store_count_expired(struct store *s, uint32_t db, int64_t now,
-                                                         int64_t *ret, struct error *err)
+/* How much of what store_count_keys tells is dead by now: rows that have expired, and hashes all of whose
+   fields have. By indexes; costs what is dead. */
+static inline MUST_CHECK enum status store_count_dead(struct store *s, uint32_t db, int64_t now,
+                                                      int64_t *ret_keys, int64_t *ret_expires,
+                                                      struct error *err)
 {
-    return s->ops->count_expired(s, db, now, ret, err);
+    return s->ops->count_dead(s, db, now, ret_keys, ret_expires, err);
 }
 
 /* Counts the rows of a database number the slow way: all that are not deleted, and those with an expiry. */

@@ -457,7 +457,7 @@ static void rollback_leaves_nothing(void)
     struct key_row k = string_row(0, SLICE("k"), SLICE("1"));
     REQUIRE_OK(put_key_now(s, &k, &err), &err);
     int64_t first_id;
-    REQUIRE_OK(store_begin(s, true, NULL, &err), &err);
+    REQUIRE_OK(store_begin(s, STORE_WRITE, NULL, &err), &err);
     struct key_row rows[] = {k, string_row(0, SLICE("new"), SLICE("x"))};
     rows[0].value = SLICE("2");
     struct item_row item = {.ref = {.table = ITEM_SET, .id = 4, .name = SLICE("m")}};
@@ -497,9 +497,9 @@ static void misuse_is_an_error(void)
     struct changes none = {0};
     CHECK_EQ(store_apply(s, &none, &err), ST_INTERNAL);
     CHECK_EQ(store_commit(s, &err), ST_INTERNAL);
-    REQUIRE_OK(store_begin(s, false, NULL, &err), &err);
+    REQUIRE_OK(store_begin(s, STORE_READ, NULL, &err), &err);
     store_rollback(s);
-    REQUIRE_OK(store_begin(s, false, NULL, &err), &err);
+    REQUIRE_OK(store_begin(s, STORE_READ, NULL, &err), &err);
     CHECK_OK(store_commit(s, &err), &err); /* a read transaction may end either way */
 }
 
@@ -537,13 +537,21 @@ static void ids_are_never_given_twice(void)
     REQUIRE_OK(store_reserve_ids(s, 100, &a, &err), &err);
     CHECK(a > 0);
     reopen();
-    REQUIRE_OK(store_begin(s, true, NULL, &err), &err);
+    REQUIRE_OK(store_begin(s, STORE_WRITE, NULL, &err), &err);
     CHECK_OK(store_reserve_ids(s, 1, &b, &err), &err);
     CHECK_OK(store_commit(s, &err), &err);
     CHECK_EQ(b, a + 100);
     reopen();
     CHECK_OK(store_reserve_ids(s, 1, &c, &err), &err);
     CHECK_EQ(c, b + 1);
+}
+
+static void expect_dead(uint32_t db, int64_t now, int64_t want_keys, int64_t want_expires)
+{
+    int64_t keys = -1, expires = -1;
+    CHECK_OK(store_count_dead(s, db, now, &keys, &expires, &err), &err);
+    CHECK_EQ(keys, want_keys);
+    CHECK_EQ(expires, want_expires);
 }
 
 static void counts(void)
@@ -557,21 +565,137 @@ static void counts(void)
             REQUIRE_OK(put_key_now(s, &k, &err), &err);
         }
     }
-    int64_t n = 0, keys = 0, expires = 0;
-    CHECK_OK(store_count_expired(s, 1, 99, &n, &err), &err);
-    CHECK_EQ(n, 0);
-    CHECK_OK(store_count_expired(s, 1, 100, &n, &err), &err);
-    CHECK_EQ(n, 1);
-    CHECK_OK(store_count_expired(s, 1, 1000, &n, &err), &err);
-    CHECK_EQ(n, 3);
-    CHECK_OK(store_count_expired(s, 7, 1000, &n, &err), &err);
-    CHECK_EQ(n, 0);
+    int64_t keys = 0, expires = 0;
+    expect_dead(1, 99, 0, 0);
+    expect_dead(1, 100, 1, 1);
+    expect_dead(1, 1000, 3, 3);
+    expect_dead(7, 1000, 0, 0);
     CHECK_OK(store_count_keys(s, 1, &keys, &expires, &err), &err);
     CHECK_EQ(keys, 4);
     CHECK_EQ(expires, 3);
     CHECK_OK(store_count_keys(s, 7, &keys, &expires, &err), &err);
     CHECK_EQ(keys, 0);
     CHECK_EQ(expires, 0);
+}
+
+/* ---- hashes whose fields expire ---- */
+
+/* Hash i has the fields a, b, c; those with a number in expiry[i] expire then. */
+static void put_hashes(const int64_t expiry[][3], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct key_row k = {.db = (uint32_t)(i % 2), .key = slice_of(&"pqrst"[i], 1), .type = ROW_HASH};
+        struct item_row fields[3];
+        k.id = (int64_t)i + 1;
+        k.size = 3;
+        k.version = 1;
+        for (int f = 0; f < 3; f++) {
+            int64_t at = expiry[i][f];
+            if (at && (k.first == 0 || at < k.first))
+                k.first = at;
+            fields[f] = (struct item_row){
+                .ref = {.table = ITEM_HASH, .id = k.id, .name = slice_of(&"abc"[f], 1)},
+                .expire_at = at,
+                .ord = f,
+            };
+        }
+        struct changes c = {.keys = &k, .nkeys = 1, .items = fields, .nitems = 3};
+        REQUIRE_OK(apply_now(s, &c, &err), &err);
+    }
+}
+
+static const int64_t field_expiry[][3] = {
+    {100, 200, 300}, {100, 0, 300}, {0, 0, 0}, {50, 50, 50}, {400, 300, 200}};
+
+/* The types of the keys p, q, r, s, t at a moment, in order: 'h' or '-'. */
+static void expect_types(int64_t now, const char *want)
+{
+    struct rows r = {0};
+    struct key_scan q = {.order = KEYS_BY_SEQ_DESC, .seq_below = INT64_MAX, .now = now, .limit = 100};
+    char got[8] = "";
+    CHECK_OK(store_scan_keys(s, &q, add_key, &r, &err), &err);
+    REQUIRE(r.nkeys == 5);
+    for (size_t i = 0; i < 5; i++)
+        got[4 - i] = r.keys[i].type == ROW_HASH ? 'h' : '-';
+    CHECK_STR(got, want);
+    rows_release(&r);
+    q = (struct key_scan){.db = 1, .order = KEYS_BY_KEY, .now = now, .limit = 100};
+    CHECK_OK(store_scan_keys(s, &q, add_key, &r, &err), &err);
+    REQUIRE(r.nkeys == 2);
+    CHECK_EQ(r.keys[1].type == ROW_HASH ? 'h' : '-', want[3]);
+    rows_release(&r);
+}
+
+static void hashes_end_with_their_fields(void)
+{
+    put_hashes(field_expiry, 5);
+    expect_types(0, "hhhhh");
+    expect_types(49, "hhhhh");
+    expect_types(50, "hhh-h");
+    expect_types(299, "hhh-h");
+    expect_types(300, "-hh-h");
+    expect_types(INT64_MAX, "-hh--");
+    expect_dead(0, 299, 0, 0);
+    expect_dead(0, 300, 1, 0);
+    expect_dead(0, 400, 2, 0);
+    expect_dead(1, 50, 1, 0);
+    struct key_row k = {.db = 1, .key = SLICE("s"), .type = ROW_HASH, .version = 2, .expire_at = 1000};
+    struct rows r = {0};
+    REQUIRE(get_key(s, 1, SLICE("s"), &r));
+    k.seq = r.keys[0].seq;
+    k.id = r.keys[0].id;
+    k.size = 3;
+    k.first = 50;
+    REQUIRE_OK(put_key_now(s, &k, &err), &err);
+    expect_dead(1, 50, 1, 1);
+    expect_dead(1, 1000, 1, 1); /* dead twice over, counted once */
+    rows_release(&r);
+}
+
+static void due_hashes_come_by_their_moment(void)
+{
+    put_hashes(field_expiry, 5);
+    struct rows r = {0};
+    struct key_scan q = {.order = KEYS_DUE, .now = 49, .limit = 100};
+    CHECK_OK(store_scan_keys(s, &q, add_key, &r, &err), &err);
+    CHECK_EQ(r.nkeys, 0);
+    q.now = 200;
+    CHECK_OK(store_scan_keys(s, &q, add_key, &r, &err), &err);
+    REQUIRE(r.nkeys == 4);
+    CHECK_SLICE(r.keys[0].key, SLICE("s"));
+    CHECK_EQ(r.keys[0].first, 50);
+    CHECK_EQ(r.keys[0].type, ROW_HASH); /* whatever its fields are */
+    CHECK_SLICE(r.keys[3].key, SLICE("t"));
+    rows_release(&r);
+}
+
+static void fields_by_expiry(void)
+{
+    put_hashes(field_expiry, 5);
+    struct item_scan q = {.table = ITEM_HASH, .id = 5, .order = ITEMS_BY_EXPIRY};
+    expect_items(q, "cba");
+    q.reverse = true;
+    expect_items(q, "abc");
+    q = (struct item_scan){
+        .table = ITEM_HASH, .id = 5, .order = ITEMS_BY_EXPIRY, .has_min = true, .min = 201};
+    expect_items(q, "ba");
+    q.has_max = true;
+    q.max = 300;
+    expect_items(q, "b");
+    int64_t n = -1;
+    CHECK_OK(store_count_items(s, &q, &n, &err), &err);
+    CHECK_EQ(n, 1);
+    q.min = 0;
+    q.max = INT64_MAX;
+    CHECK_OK(store_count_items(s, &q, &n, &err), &err);
+    CHECK_EQ(n, 3);
+    q.id = 2;
+    expect_items(q, "ac"); /* a field without an expiry is not there */
+    CHECK_OK(store_count_items(s, &q, &n, &err), &err);
+    CHECK_EQ(n, 2);
+    q.id = 3;
+    CHECK_OK(store_count_items(s, &q, &n, &err), &err);
+    CHECK_EQ(n, 0);
 }
 
 static void info_and_durability(void)
@@ -821,7 +945,7 @@ static void the_nth_call_fails(void)
     CHECK(get_key(f, 0, SLICE("late"), &r));
     rows_release(&r);
     for (int i = 0; i < 3; i++)
-        CHECK_EQ(store_begin(f, true, NULL, &err), ST_IO);
+        CHECK_EQ(store_begin(f, STORE_WRITE, NULL, &err), ST_IO);
 }
 
 /* ---- the suite ---- */
@@ -861,6 +985,9 @@ int main(int argc, char **argv)
         CONTRACT(databases_are_kept);
         CONTRACT(ids_are_never_given_twice);
         CONTRACT(counts);
+        CONTRACT(hashes_end_with_their_fields);
+        CONTRACT(due_hashes_come_by_their_moment);
+        CONTRACT(fields_by_expiry);
         CONTRACT(info_and_durability);
         CONTRACT(sweeps_dead_keys);
         CONTRACT(sweeps_items_of_dead_keys);

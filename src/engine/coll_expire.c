@@ -1,0 +1,220 @@
+/* Hashes whose fields expire.
+
+   A field that has expired is in nobody's sight from that moment on, whatever has happened to its row:
+   finding, walking, paging and counting leave it out (coll.c), and a hash that has no other fields is not
+   there for any command (view_get, and in SQL where many keys are read at once). Rows of expired fields are
+   removed by the sweeper alone, through the engine, a bounded number at a time.
+
+   So no command pays for fields that others let expire: neither the one that happens to come first after a
+   million of them have ended in the same second, nor a read, which would have to become a write. All that a
+   command needs is to know how many expired fields there are, and that is counted once and then carried on:
+   the key's `first` says that there are none before some moment; up to COLL_RESIDENT_LOAD fields are looked
+   at in memory; of larger hashes the count is kept with the moment it is true for, and what has expired since
+   then is counted by the index (id, expire_at) and added.
+
+   `first` may be too early, after the field that it stood for has gone or lost its expiry. It is never too
+   late. The sweeper sets it right when its time has come. Hashes without expiring fields have 0 there and
+   take no notice of any of this. */
+#include "engine/coll_internal.h"
+
+static bool expired(int64_t expire_at, int64_t now)
+{
+    return expire_at != EXPIRE_NEVER && expire_at <= now;
+}
+
+/* ---- how many ---- */
+
+static int64_t count_members(const struct resident *r, int64_t now)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < r->size; i++)
+        n += expired(resident_at(r, i)->expire_at, now);
+    return n;
+}
+
+/* In the tables: those that expired after `since`. */
+static enum status count_rows(struct view *v, int64_t id, int64_t since, int64_t now, int64_t *ret)
+{
+    struct item_scan q = {
+        .table = ITEM_HASH,
+        .id = id,
+        .order = ITEMS_BY_EXPIRY,
+        .has_min = true,
+        .has_max = true,
+        .min = since + 1,
+        .max = now,
+    };
+    return view_count_items(v, &q, ret);
+}
+
+enum status view_expired_fields(struct view *v, const struct row_ext *e, int64_t *ret)
+{
+    int64_t now = view_now(v), more;
+    *ret = 0;
+    if (!view_hash_due(v, e))
+        return ST_OK;
+    struct resident *r = residents_find(&v->residents, e->id);
+    bool in_tables = !r || resident_stands_in(r);
+    if (r && !in_tables && r->expired_as_of != now) {
+        r->expired = count_members(r, now);
+        r->expired_as_of = now;
+    }
+    int64_t since = r && r->expired_as_of <= now ? r->expired_as_of : 0;
+    if (since == now) {
+        *ret = r->expired;
+        v->depends |= r->touched;
+        return ST_OK;
+    }
+    enum status st = count_rows(v, e->id, since, now, &more);
+    if (st != ST_OK)
+        return st;
+    *ret = since ? r->expired + more : more;
+    if (!r && e->size > COLL_RESIDENT_LOAD) {
+        r = resident_new(e->id, ITEM_HASH);
+        r->counts = true;
+        residents_add(&v->residents, r);
+    }
+    if (r) {
+        r->expired = *ret;
+        r->expired_as_of = now;
+        if (view_has_changes(v)) /* the count may be one that the batch made, and is gone when the batch is */
+            residents_before(&v->residents, r);
+    }
+    return ST_OK;
+}
+
+void coll_keep_expired(struct coll *c)
+{
+    struct resident *r = c->res ? c->res : residents_find(&c->v->residents, c->id);
+    if (!r)
+        return;
+    residents_before(&c->v->residents, r);
+    r->expired = c->expired;
+    r->expired_as_of = view_now(c->v);
+}
+
+/* ---- removing them ---- */
+
+/* Fields that go. */
+struct gone {
+    struct coll *c;
+    struct slice *names; /* in the batch's arena */
+    int64_t *ords;
+    size_t n;
+};
+
+static enum status add_gone(void *arg, const struct coll_item *item)
+{
+    struct gone *g = arg;
+    g->names[g->n] = arena_copy(&g->c->v->arena, item->name);
+    g->ords[g->n++] = item->ord;
+    return ST_OK;
+}
+
+static enum status gather_expired(struct coll *c, uint32_t max, struct gone *ret)
+{
+    int64_t now = view_now(c->v);
+    enum status st = ST_OK;
+    *ret = (struct gone){.c = c};
+    ret->names = arena_alloc(&c->v->scratch, max * sizeof *ret->names);
+    ret->ords = arena_alloc(&c->v->scratch, max * sizeof *ret->ords);
+    if (!c->res) {
+        struct item_scan q = {
+            .table = ITEM_HASH,
+            .id = c->id,
+            .order = ITEMS_BY_EXPIRY,
+            .has_max = true,
+            .max = now,
+            .limit = max,
+        };
+        struct coll_walk w = {.fn = add_gone, .arg = ret};
+        return view_scan_items(c->v, &q, coll_walk_row, &w);
+    }
+    for (size_t i = 0; st == ST_OK && i < c->res->size && ret->n < max; i++) {
+        struct coll_item item = coll_from_member(resident_at(c->res, i));
+        if (expired(item.expire_at, now))
+            st = add_gone(ret, &item);
+    }
+    return st;
+}
+
+static enum status take_gone(struct coll *c, const struct gone *g)
+{
+    enum status st = c->res || g->n == 0 ? ST_OK : coll_renumber(c, g->ords, g->n);
+    for (size_t i = 0; st == ST_OK && i < g->n; i++) {
+        struct item_ref ref = {.table = ITEM_HASH, .id = c->id, .name = g->names[i]};
+        if (c->res) {
+            struct coll_item item = coll_from_member(resident_find(c->res, g->names[i]));
+            st = coll_take_out(c, &item);
+        } else {
+            st = view_del_item(c->v, &ref);
+            c->size--;
+        }
+    }
+    c->expired -= (int64_t)g->n;
+    return st;
+}
+
+static enum status take_earliest(void *arg, const struct item_row *row)
+{
+    *(int64_t *)arg = row->expire_at;
+    return ST_OK;
+}
+
+/* When the next field expires, 0 when none does. All that have expired are gone. */
+static enum status earliest(struct coll *c, int64_t *ret)
+{
+    *ret = 0;
+    for (size_t i = 0; c->res && i < c->res->size; i++) {
+        int64_t at = resident_at(c->res, i)->expire_at;
+        if (at != EXPIRE_NEVER && (*ret == 0 || at < *ret))
+            *ret = at;
+    }
+    struct item_scan q = {.table = ITEM_HASH, .id = c->id, .order = ITEMS_BY_EXPIRY, .limit = 1};
+    return c->res ? ST_OK : view_scan_items(c->v, &q, take_earliest, ret);
+}
+
+/* Nothing that a client sees changes, so the version that view_version tells stays as it is. */
+static void save_purged(struct coll *c, struct row *row, size_t gone)
+{
+    struct row_draft d = {
+        .type = ROW_HASH,
+        .id = c->id,
+        .size = c->size,
+        .first = c->first,
+        .expire_at = c->expire_at,
+    };
+    coll_keep_expired(c);
+    view_amend(c->v, row, &d, row->version + (int64_t)gone);
+}
+
+enum status coll_purge(struct view *v, uint32_t db, struct slice key, uint32_t max, uint32_t *ret_rows)
+{
+    struct row *row;
+    *ret_rows = 0;
+    enum status st = view_row(v, v->dbs[db].number, key, &row);
+    if (st != ST_OK || row->type != ROW_HASH || !row_live(row, view_now(v)))
+        return st;
+    struct row_ext e = row_items(row);
+    int64_t n;
+    if (!view_hash_due(v, &e) || (st = view_expired_fields(v, &e, &n)) != ST_OK)
+        return st;
+    if (n == e.size) {
+        view_bury(v, row);
+        v->stats->expired_fields += (uint64_t)n;
+        *ret_rows = 1;
+        return ST_OK;
+    }
+    struct coll *c;
+    struct gone gone;
+    if ((st = coll_of_row(v, db, row, &c)) != ST_OK || (st = gather_expired(c, max, &gone)) != ST_OK)
+        return st;
+    st = take_gone(c, &gone);
+    if (st == ST_OK && c->expired == 0)
+        st = earliest(c, &c->first);
+    if (st == ST_OK)
+        save_purged(c, row, gone.n);
+    v->stats->expired_fields += gone.n;
+    *ret_rows = (uint32_t)gone.n + 1;
+    return st;
+}
