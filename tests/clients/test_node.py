@@ -1,5 +1,6 @@
 """ioredis and node-redis, with Node's own test runner."""
 
+import fcntl
 import json
 import os
 import pathlib
@@ -17,9 +18,12 @@ def modules():
     """The libraries of package-lock.json, installed when they are not there yet."""
     if shutil.which("node") is None or shutil.which("npm") is None:
         pytest.skip("node and npm are not installed")
+    lock = HERE / "package-lock.json"
     installed = HERE / "node_modules" / ".package-lock.json"
-    if not installed.exists() or installed.stat().st_mtime < (HERE / "package-lock.json").stat().st_mtime:
-        subprocess.run(["npm", "ci"], cwd=HERE, check=True, timeout=300)
+    with open(lock) as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)  # several runs of the tests may come here at once
+        if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
+            subprocess.run(["npm", "ci"], cwd=HERE, check=True, timeout=300)
 
 
 def test_the_lock_names_no_host():
