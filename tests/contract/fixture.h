@@ -52,6 +52,8 @@ static inline void new_place(void)
     snprintf(place.path, sizeof place.path, "%s/larder.db", place.folder);
 }
 
+#define IN_NEW_PLACE(test) (new_place(), RUN(test), leave_place())
+
 static inline struct store_options options(void)
 {
     return (struct store_options){
@@ -179,21 +181,6 @@ static inline bool get_key(struct store *s, uint32_t db, struct slice key, struc
     size_t before = r->nkeys;
     CHECK_OK(store_get_keys(s, &ref, 1, add_key, r, &err), &err);
     return r->nkeys > before;
-}
-
-/* Runs fn in a process of its own; its exit code, or 128 + the signal that ended it. */
-static inline int in_child(int (*fn)(void))
-{
-    fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0) {
-        int code = fn();
-        fflush(stdout);
-        _exit(code);
-    }
-    int status = 0;
-    CHECK_EQ(waitpid(pid, &status, 0), pid);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 #endif
