@@ -113,6 +113,8 @@ struct key_spec {
     int last, step,
         limit; /* range: last key relative to the first (-1: the last argument); step; limit as in Redis */
     int first, keynum_first;
+    bool unknown; /* Redis has no words for where the key is: `find` returns its place, or -1 */
+    int (*find)(const struct slice *argv, int argc); /* NULL: it is not among the arguments */
     const char *notes;
 };
 
@@ -162,6 +164,7 @@ extern const struct command set_algebra_commands[];
 extern const struct command slowlog_commands[];
 extern const struct command list_commands[];
 extern const struct command list_move_commands[];
+extern const struct command sort_commands[];
 extern const struct command string_commands[];
 extern const struct command txn_commands[];
 extern const struct command zset_commands[];

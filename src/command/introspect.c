@@ -102,7 +102,7 @@ static size_t key_spec_count(const struct command *cmd)
 
 static bool is_range(const struct key_spec *k)
 {
-    return !k->keyword && !k->keynum;
+    return !k->keyword && !k->keynum && !k->unknown;
 }
 
 /* First key, last key and step as Redis told them before there were key specs: what the ranges at fixed
@@ -132,6 +132,49 @@ static void reply_pair(struct reply *r, const char *name, int64_t value)
     reply_integer(r, value);
 }
 
+/* What follows "begin_search" and "find_keys": a kind, and a map of so many entries that describe it. */
+static void reply_kind(struct reply *r, const char *what, const char *kind, size_t n)
+{
+    reply_bulk_str(r, what);
+    reply_map(r, 2);
+    reply_bulk_str(r, "type");
+    reply_bulk_str(r, kind);
+    reply_bulk_str(r, "spec");
+    reply_map(r, n);
+}
+
+static void reply_begin_search(struct reply *r, const struct key_spec *k)
+{
+    if (k->unknown) {
+        reply_kind(r, "begin_search", "unknown", 0);
+    } else if (k->keyword) {
+        reply_kind(r, "begin_search", "keyword", 2);
+        reply_bulk_str(r, "keyword");
+        reply_bulk_str(r, k->keyword);
+        reply_pair(r, "startfrom", k->index);
+    } else {
+        reply_kind(r, "begin_search", "index", 1);
+        reply_pair(r, "index", k->index);
+    }
+}
+
+static void reply_find_keys(struct reply *r, const struct key_spec *k)
+{
+    if (k->unknown) {
+        reply_kind(r, "find_keys", "unknown", 0);
+    } else if (k->keynum) {
+        reply_kind(r, "find_keys", "keynum", 3);
+        reply_pair(r, "keynumidx", k->first);
+        reply_pair(r, "firstkey", k->keynum_first);
+        reply_pair(r, "keystep", k->step);
+    } else {
+        reply_kind(r, "find_keys", "range", 3);
+        reply_pair(r, "lastkey", k->last);
+        reply_pair(r, "keystep", k->step);
+        reply_pair(r, "limit", k->limit);
+    }
+}
+
 static void reply_key_spec(struct reply *r, const struct key_spec *k)
 {
     reply_map(r, k->notes ? 4 : 3);
@@ -142,36 +185,8 @@ static void reply_key_spec(struct reply *r, const struct key_spec *k)
     reply_bulk_str(r, "flags");
     reply_words(r, key_flag_words, k->flags);
 
-    reply_bulk_str(r, "begin_search");
-    reply_map(r, 2);
-    reply_bulk_str(r, "type");
-    reply_bulk_str(r, k->keyword ? "keyword" : "index");
-    reply_bulk_str(r, "spec");
-    if (k->keyword) {
-        reply_map(r, 2);
-        reply_bulk_str(r, "keyword");
-        reply_bulk_str(r, k->keyword);
-        reply_pair(r, "startfrom", k->index);
-    } else {
-        reply_map(r, 1);
-        reply_pair(r, "index", k->index);
-    }
-
-    reply_bulk_str(r, "find_keys");
-    reply_map(r, 2);
-    reply_bulk_str(r, "type");
-    reply_bulk_str(r, k->keynum ? "keynum" : "range");
-    reply_bulk_str(r, "spec");
-    reply_map(r, 3);
-    if (k->keynum) {
-        reply_pair(r, "keynumidx", k->first);
-        reply_pair(r, "firstkey", k->keynum_first);
-        reply_pair(r, "keystep", k->step);
-    } else {
-        reply_pair(r, "lastkey", k->last);
-        reply_pair(r, "keystep", k->step);
-        reply_pair(r, "limit", k->limit);
-    }
+    reply_begin_search(r, k);
+    reply_find_keys(r, k);
 }
 
 static size_t tip_count(const struct command *cmd)

@@ -12,39 +12,23 @@
 #include "base/num.h"
 
 static const struct command *const families[] = {
-    string_commands,
-    counter_commands,
-    range_commands,
-    lcs_commands,
-    bit_commands,
-    bitfield_commands,
-    key_commands,
-    object_commands,
-    expire_commands,
-    scan_commands,
-    connection_commands,
-    client_commands,
-    introspect_commands,
-    config_commands,
-    info_commands,
-    server_commands,
-    memory_commands,
-    slowlog_commands,
-    latency_commands,
-    debug_commands,
-    txn_commands,
-    zset_commands,
-    zset_range_commands,
-    zset_pop_commands,
-    zset_combine_commands,
-    list_commands,
-    list_move_commands,
-    hash_commands,
-    hash_expire_commands,
-    hash_ex_commands,
-    set_commands,
-    set_algebra_commands,
-    NULL,
+    string_commands,       counter_commands,
+    range_commands,        lcs_commands,
+    bit_commands,          bitfield_commands,
+    key_commands,          object_commands,
+    expire_commands,       scan_commands,
+    connection_commands,   client_commands,
+    introspect_commands,   config_commands,
+    info_commands,         server_commands,
+    memory_commands,       slowlog_commands,
+    latency_commands,      debug_commands,
+    txn_commands,          zset_commands,
+    zset_range_commands,   zset_pop_commands,
+    zset_combine_commands, list_commands,
+    list_move_commands,    hash_commands,
+    hash_expire_commands,  hash_ex_commands,
+    set_commands,          set_algebra_commands,
+    sort_commands,         NULL,
 };
 
 #define MAX_COMMANDS 512
@@ -232,6 +216,8 @@ __attribute__((constructor)) static void build_tables(void)
 /* Where the search for a spec's keys begins, or -1 when its keyword is not among the arguments. */
 static int begin_search(const struct key_spec *k, const struct slice *argv, int argc)
 {
+    if (k->unknown)
+        return k->find ? k->find(argv, argc) : -1;
     if (!k->keyword)
         return k->index < argc ? k->index : -1;
     int step = k->index >= 0 ? 1 : -1;
