@@ -195,6 +195,26 @@ def same_score(r):
     return [arg for _ in range(r.randint(1, 8)) for arg in (b"0", member(r)[0])]
 
 
+# --- hashes
+
+# Small ones; ones that grow beyond what is kept in memory; keys of any type.
+small_hash = of("h1", "h2", "h3")
+big_hash = of("g1", "g2")
+any_hash = weighted((small_hash, 10), (big_hash, 3), (any_key, 1))
+hash_field = of("", "a", "b", "c", "d", "e", "f", "A", b"\x00", b"\xff\xfe", "field", "n" * 65, *range(8))
+big_field = lambda r: [b"field:%d" % r.randrange(6000)]  # noqa: E731
+hash_value = weighted((short_value, 12), (long_value, 0.3))
+random_count = weighted((number(-8, 8), 9), (of(0, 100, -100), 2), (not_number, 0.5), (of(-(2**63), 2**63 - 1), 0.1))
+
+
+def many_fields(r):
+    """Many fields at once."""
+    args = []
+    for i in r.sample(range(6000), r.choice([10, 200, 511, 513, 1100])):
+        args += [b"field:%d" % i, b"%d" % r.randrange(1000)]
+    return args
+
+
 def pairs(r):
     return some(weighted((seq(key, value), 3), (seq(short_key, short_value), 1)), 1, 5)(r)
 
@@ -371,7 +391,42 @@ ZSET = [
     Row("TYPE", any_zset, 0.3),
 ]
 
-FAMILIES = {"string": STRING, "bit": BIT, "key": KEY, "expire": EXPIRE, "connection": CONNECTION, "zset": ZSET}
+HASH = [
+    Row("HSET", seq(small_hash, some(seq(hash_field, hash_value), 1, 5)), 12),
+    Row("HSET", seq(any_key, hash_field, hash_value), 0.5),
+    Row("HSET", seq(big_hash, some(seq(big_field, short_value), 1, 5)), 4),
+    Row("HSET", seq(big_hash, many_fields), 1.5),
+    Row("HMSET", seq(any_hash, some(seq(hash_field, hash_value), 1, 3)), 1),
+    Row("HSETNX", seq(any_hash, hash_field, hash_value), 2),
+    Row("HSETNX", seq(big_hash, big_field, short_value), 1),
+    Row("HGET", seq(any_hash, hash_field), 4),
+    Row("HGET", seq(big_hash, big_field), 2),
+    Row("HMGET", seq(any_hash, some(weighted((hash_field, 3), (big_field, 1)), 1, 6)), 2),
+    Row("HGETALL", any_hash, 2, compare.unordered),
+    Row("HKEYS", any_hash, 1, compare.unordered),
+    Row("HVALS", any_hash, 1, compare.unordered),
+    Row("HLEN", any_hash, 3),
+    Row("HEXISTS", seq(any_hash, hash_field), 2),
+    Row("HSTRLEN", seq(any_hash, hash_field), 2),
+    Row("HDEL", seq(any_hash, some(hash_field, 1, 5)), 5),
+    Row("HDEL", seq(big_hash, some(big_field, 1, 300)), 3),
+    Row("HINCRBY", seq(any_hash, hash_field, any_number), 4),
+    Row("HINCRBYFLOAT", seq(any_hash, hash_field, any_float), 4),
+    Row("HINCRBY", seq(big_hash, big_field, integer), 1),
+    Row("HRANDFIELD", seq(any_hash, opt(seq(random_count, opt(of("WITHVALUES", "withvalues", "FOO"), 0.4)))), 2, compare.shape),
+    Row("HSCAN", seq(any_hash, of("0"), shuffled(seq(lit("MATCH"), pattern)), lit("COUNT"), of(10000)), 2, compare.unordered),
+    Row("HSCAN", seq(any_hash, of("0"), one(seq(lit("COUNT"), of(0, -1, "x")), lit("MATCH"), of("FOO"), seq(lit("TYPE"), of("hash")))), 0.5),
+    Row("DEL", any_hash, 0.5),
+    Row("RENAME", seq(small_hash, small_hash), 0.5),
+    Row("RENAME", seq(big_hash, big_hash), 0.2),
+    Row("COPY", seq(small_hash, small_hash, opt(lit("REPLACE"))), 0.7),
+    Row("COPY", seq(big_hash, big_hash, lit("REPLACE")), 0.3),
+    Row("EXPIREAT", seq(any_hash, moment(future_seconds, past_seconds)), 0.5),
+    Row("PERSIST", any_hash, 0.3),
+    Row("TYPE", any_hash, 0.3),
+]
+
+FAMILIES = {"string": STRING, "bit": BIT, "key": KEY, "expire": EXPIRE, "connection": CONNECTION, "zset": ZSET, "hash": HASH}
 
 
 class Generator:
@@ -388,7 +443,7 @@ class Generator:
         row = r.choices(self.rows, self.weights)[0]
         args = row.make(r)
         # Any number is a cursor, and what it finds is Redis' own; a rank with a score is Redis 7.2's.
-        if r.random() < 0.03 and args[0] not in (b"SCAN", b"ZSCAN", b"ZRANK", b"ZREVRANK"):
+        if r.random() < 0.03 and args[0] not in (b"SCAN", b"ZSCAN", b"HSCAN", b"ZRANK", b"ZREVRANK"):
             args = self.spoil(args)
         if r.random() < 0.1:
             args[0] = r.choice([args[0].lower(), args[0].capitalize()])
