@@ -157,7 +157,10 @@ enum status engine_begin(struct engine *e, bool write, struct error *ret_write_e
 void engine_enter(struct engine *e)
 {
     struct view *v = &e->view;
-    v->wrote = v->depends = v->flushed_in_call = v->call_dbs_changed = false;
+    v->wrote = v->flushed_in_call = v->call_dbs_changed = false;
+    /* After a command that failed midway its rows are still in the transaction: whatever is read there, the
+       batch fails. */
+    v->depends = v->poison != ST_OK;
     v->call_trash = v->ntrash;
     v->call_ready = v->nready;
 }
