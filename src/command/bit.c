@@ -309,6 +309,7 @@ static enum status bitop_command(struct call *c)
         return ST_OK;
     enum status st = ST_OK;
     struct source *from = arena_alloc(c->arena, (size_t)n * sizeof *from);
+    view_count_lookups(c->view, true);
     for (int i = 0; i < n; i++) {
         bool wrong;
         if ((st = arg_row(c, i + 3, ROW_STRING, &from[i].row, &wrong)) != ST_OK || wrong)

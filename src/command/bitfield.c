@@ -225,7 +225,9 @@ static enum status bitfield(struct call *c, bool readonly)
         reply_error(c->reply, "ERR BITFIELD_RO only supports the GET subcommand");
         return ST_OK;
     }
+    view_count_lookups(c->view, end == 0);
     enum status st = arg_row(c, 1, ROW_STRING, &r, &wrong);
+    view_count_lookups(c->view, false);
     if (st != ST_OK || wrong)
         return st;
     /* Whatever becomes of the operations, the string grows to the last bit that one of them may write: a zero

@@ -172,6 +172,7 @@ static bool run(const struct call *given, size_t mark)
     int64_t start = server->clock_us;
 
     engine_enter(server->engine);
+    view_count_lookups(call.view, cmd->flags & CMD_READONLY);
     enum status st = cmd->fn(&call);
     struct engine_trace trace = engine_leave(server->engine, st == ST_OK);
     if (UNLIKELY(st != ST_OK)) {

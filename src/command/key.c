@@ -258,7 +258,9 @@ static enum status copy(struct call *c)
     if (!read_copy_options(c, &to_db, &replace))
         return ST_OK;
     const struct row *from, *there = NULL;
+    view_count_lookups(c->view, true);
     enum status st = arg_any(c, 1, &from);
+    view_count_lookups(c->view, false);
     if (st == ST_OK && from)
         st = view_get(c->view, to_db, c->argv[2], &there);
     if (st != ST_OK)

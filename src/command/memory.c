@@ -80,6 +80,7 @@ static enum status memory_usage(struct call *c)
     int64_t samples, items = 0;
     if (!parse_samples(c, &samples))
         return ST_OK;
+    view_count_lookups(c->view, false);
     enum status st = arg_any(c, 2, &r);
     if (st != ST_OK)
         return st;

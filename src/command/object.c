@@ -56,6 +56,7 @@ static enum status coll_encoding(struct call *c, int i, enum row_type type, cons
 {
     struct coll *coll;
     bool wrong;
+    view_count_lookups(c->view, false); /* the row has been looked up */
     enum status st = coll_open(c->view, call_db(c), c->argv[i], type, &coll, &wrong);
     if (st != ST_OK)
         return st;

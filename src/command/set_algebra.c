@@ -228,6 +228,7 @@ static enum status open_sets(struct call *c, struct algebra *a, int first, int n
     a->limit = INT64_MAX;
     a->found = 0;
     *ret_ok = false;
+    view_count_lookups(c->view, true);
     for (int i = 0; i < n; i++) {
         struct coll *s;
         bool wrong;

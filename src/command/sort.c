@@ -379,16 +379,21 @@ static enum status open_source(struct sorting *s, bool *ret_wrong)
 {
     struct call *c = s->c;
     const struct row *row;
+    view_count_lookups(c->view, true);
     enum status st = arg_any(c, 1, &row);
     *ret_wrong = false;
     if (st != ST_OK || !row)
         return st;
     s->type = (enum row_type)row->type;
     *ret_wrong = s->type != ROW_LIST && s->type != ROW_SET && s->type != ROW_ZSET;
-    if (!*ret_wrong)
-        return coll_open(c->view, call_db(c), c->argv[1], s->type, &s->coll, ret_wrong);
-    reply_error(c->reply, ERR_WRONGTYPE);
-    return ST_OK;
+    if (*ret_wrong) {
+        reply_error(c->reply, ERR_WRONGTYPE);
+        return ST_OK;
+    }
+    view_count_lookups(c->view, false); /* it is the same key */
+    st = coll_open(c->view, call_db(c), c->argv[1], s->type, &s->coll, ret_wrong);
+    view_count_lookups(c->view, true);
+    return st;
 }
 
 static enum status run(struct sorting *s)

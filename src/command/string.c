@@ -110,6 +110,7 @@ static enum status getdel_command(struct call *c)
 {
     const struct row *r;
     bool wrong;
+    view_count_lookups(c->view, true);
     enum status st = arg_row(c, 1, ROW_STRING, &r, &wrong);
     if (st != ST_OK || wrong || (st = reply_row(c, r)) != ST_OK || !r)
         return st;
@@ -124,6 +125,7 @@ static enum status getex_command(struct call *c)
     int64_t at = EXPIRE_NEVER;
     if (!parse_options(c, 2, false, &o))
         return ST_OK;
+    view_count_lookups(c->view, true);
     enum status st = arg_row(c, 1, ROW_STRING, &r, &wrong);
     if (st != ST_OK || wrong)
         return st;
@@ -152,6 +154,7 @@ static enum status store_value(struct call *c, int value, int64_t expire_at)
 static enum status set_over_existing(struct call *c, const struct options *o, int64_t expire_at)
 {
     const struct row *r;
+    view_count_lookups(c->view, o->get);
     enum status st = arg_any(c, 1, &r);
     if (st != ST_OK)
         return st;
@@ -227,6 +230,7 @@ static enum status getset_command(struct call *c)
 {
     const struct row *r;
     bool wrong;
+    view_count_lookups(c->view, true);
     enum status st = arg_row(c, 1, ROW_STRING, &r, &wrong);
     if (st != ST_OK || wrong || (st = reply_row(c, r)) != ST_OK)
         return st;

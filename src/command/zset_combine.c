@@ -41,9 +41,11 @@ struct combine {
 static enum status open_source(struct call *c, int i, struct source *s, bool *ret_wrong)
 {
     *s = (struct source){.weight = 1};
+    view_count_lookups(c->view, true);
     enum status st = coll_open(c->view, call_db(c), c->argv[i], ROW_ZSET, &s->coll, ret_wrong);
     if (st == ST_OK && *ret_wrong) {
         s->set = true;
+        view_count_lookups(c->view, false); /* it is the same key */
         st = coll_open(c->view, call_db(c), c->argv[i], ROW_SET, &s->coll, ret_wrong);
     }
     if (st == ST_OK && *ret_wrong)

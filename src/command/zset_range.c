@@ -190,6 +190,7 @@ static enum status zrangestore(struct call *c)
     bool wrong;
     if (!read_select(c, 2, true, &s))
         return ST_OK;
+    view_count_lookups(c->view, true);
     enum status st = zset_open(c, 2, &z, &wrong);
     if (st != ST_OK || wrong)
         return st;

@@ -102,14 +102,19 @@ enum status view_get(struct view *v, uint32_t db, struct slice key, const struct
     if (st != ST_OK || (st = exists(v, r, &there, &expired)) != ST_OK)
         return st;
     if (there) {
-        v->stats->keyspace_hits++;
+        v->stats->keyspace_hits += v->counts_lookups;
         *ret = r;
     } else {
-        v->stats->keyspace_misses++;
+        v->stats->keyspace_misses += v->counts_lookups;
         v->stats->expired_on_read += r->type != ROW_NONE;
         *ret = NULL;
     }
     return ST_OK;
+}
+
+void view_count_lookups(struct view *v, bool on)
+{
+    v->counts_lookups = on;
 }
 
 uint32_t view_expect(const struct view *v, uint32_t db, struct slice key)

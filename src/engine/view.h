@@ -44,6 +44,10 @@ struct rand *view_rand(struct view *v);
 /* The live row under a key, or NULL. */
 enum status view_get(struct view *v, uint32_t db, struct slice key, const struct row **ret) MUST_CHECK;
 
+/* Whether the look-ups from here on count as hits and misses. They do for a command that only reads; any
+   other says so for the keys that it reads as such a command would. */
+void view_count_lookups(struct view *v, bool on);
+
 /* A key that a command of this batch will ask for: its row is brought near the processor while others run.
    view_expect begins and returns what the next two steps take, each a few commands later. Only hints. */
 uint32_t view_expect(const struct view *v, uint32_t db, struct slice key);

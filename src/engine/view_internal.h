@@ -76,6 +76,7 @@ struct view {
     bool wrote;
     bool depends;
     bool flushed_in_call;
+    bool counts_lookups;
     struct arena scratch;
 };
 
