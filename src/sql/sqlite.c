@@ -114,11 +114,27 @@ static const char *explain(enum status st)
     }
 }
 
+/* The system's reason for an error in reading or writing: the connection does not always keep it, but each
+   file does. */
+static int system_errno(struct sqlite *c, int rc)
+{
+    int e = sqlite3_system_errno(c->db);
+    if (e != 0 || (rc & 0xff) != SQLITE_IOERR)
+        return e;
+    sqlite3_file *log = NULL;
+    sqlite3_file_control(c->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    if (log && log->pMethods)
+        log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &e);
+    if (e == 0)
+        sqlite3_file_control(c->db, "main", SQLITE_FCNTL_LAST_ERRNO, &e);
+    return e;
+}
+
 /* Fills err from what the connection says about its last failure. */
 static enum status fail(struct sqlite *c, int rc, struct error *err)
 {
     int ext = (rc & 0xff) == (sqlite3_errcode(c->db) & 0xff) ? sqlite3_extended_errcode(c->db) : rc;
-    int e = sqlite3_system_errno(c->db);
+    int e = system_errno(c, ext);
     enum status st = status_of(ext, e);
     bool sys = e != 0 && ((ext & 0xff) == SQLITE_IOERR || (ext & 0xff) == SQLITE_CANTOPEN);
     return error_set(err, st, "%s: %s%s%s%s", explain(st), sqlite3_errmsg(c->db), sys ? " (" : "",

@@ -309,5 +309,9 @@ enum status sweep_step(struct store *base, const struct sweep_budget *b, struct 
         b->dbs[i].expires -= w.counted[i];
     }
     mem_free(w.counted);
+    /* Space is given back when nothing is left to remove; what keeps it from that will show again. */
+    if (st == ST_OK && !ret->more &&
+        s->sql->driver->reclaim(s->sql, RECLAIM_PAGES, &ret->more, NULL) != ST_OK)
+        ret->more = false;
     return st;
 }
