@@ -170,6 +170,7 @@ static void info_stats(struct call *c, struct buf *out)
     add_i64(out, "sync_partial_ok", 0);
     add_i64(out, "sync_partial_err", 0);
     add_u64(out, "expired_keys", e->expired_by_sweep);
+    add_u64(out, "expired_subkeys", e->expired_fields);
     add_u64(out, "expire_cycle_cpu_milliseconds", e->sweep_us / 1000);
     add_i64(out, "evicted_keys", 0);
     add_i64(out, "evicted_clients", 0);
