@@ -66,7 +66,7 @@ enum status view_row(struct view *v, uint32_t number, struct slice key, struct r
         r = l.row;
         cache_add(v->cache, r);
     }
-    if (r->dirty)
+    if (r->dirty || v->dbs_changed) /* or it is only there or gone because of a flush or a swap */
         v->depends = true;
     *ret = r;
     return ST_OK;
