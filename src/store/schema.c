@@ -26,9 +26,15 @@
 
 #define LIVE "(k.expire_at = 0 OR k.expire_at > " NOW_MS ")"
 
-/* The items of live keys of one type, one row each. */
-#define ITEM_VIEW(name, table, number, columns, more)                                                        \
-    "CREATE VIEW " name " AS SELECT d.db AS db, " TEXT("k.key") " AS key, " columns ", k.key AS key_bytes"   \
+/* When a field goes: at its own moment or with its key, whichever comes first. */
+#define FIELD_ENDS                                                                                           \
+    "CASE 0 WHEN i.expire_at THEN k.expire_at WHEN k.expire_at THEN i.expire_at"                             \
+    " ELSE min(i.expire_at, k.expire_at) END"
+
+/* The items of live keys of one type, one row each; ends is when an item goes, 0 for never. */
+#define ITEM_VIEW(name, table, number, columns, ends, more)                                                  \
+    "CREATE VIEW " name " AS SELECT d.db AS db, " TEXT("k.key") " AS key, " columns ", "                     \
+    MOMENT(ends) " AS expires, k.key AS key_bytes"                                                           \
     " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db JOIN " table " AS i ON i.id = k.id"        \
     " WHERE k.type = " number " AND " LIVE more ";"
 
@@ -93,17 +99,18 @@ static const char sqlite_1[] =
     "CREATE VIEW larder_strings AS SELECT d.db AS db, " TEXT("k.key") " AS key,"
     " CASE WHEN k.id = 0 THEN " TEXT("k.value")
     "  ELSE (SELECT group_concat(" TEXT("c.value") ", '') FROM"
-    "   (SELECT value FROM larder_chunk WHERE id = k.id ORDER BY pos) AS c) END AS value,"
-    " k.key AS key_bytes"
+    "   (SELECT value FROM larder_chunk WHERE id = k.id ORDER BY pos) AS c) END AS value, "
+    MOMENT("k.expire_at") " AS expires, k.key AS key_bytes"
     " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db WHERE k.type = 1 AND " LIVE ";"
 
     ITEM_VIEW("larder_hashes", "larder_hash", "2",
-              TEXT("i.field") " AS field, " TEXT("i.value") " AS value, " MOMENT("i.expire_at") " AS expires",
+              TEXT("i.field") " AS field, " TEXT("i.value") " AS value", FIELD_ENDS,
               " AND (i.expire_at = 0 OR i.expire_at > " NOW_MS ")")
     ITEM_VIEW("larder_lists", "larder_list", "3",
-              "i.pos - k.first AS position, " TEXT("i.value") " AS value", "")
-    ITEM_VIEW("larder_sets", "larder_set", "4", TEXT("i.member") " AS member", "")
-    ITEM_VIEW("larder_zsets", "larder_zset", "5", TEXT("i.member") " AS member, i.score AS score", "")
+              "i.pos - k.first AS position, " TEXT("i.value") " AS value", "k.expire_at", "")
+    ITEM_VIEW("larder_sets", "larder_set", "4", TEXT("i.member") " AS member", "k.expire_at", "")
+    ITEM_VIEW("larder_zsets", "larder_zset", "5", TEXT("i.member") " AS member, i.score AS score",
+              "k.expire_at", "")
 
     "INSERT INTO larder_meta (name, value) VALUES ('schema_version', 1), ('next_id', 1),"
     " ('next_db_number', 0), ('owner', ''), ('created', strftime('%Y-%m-%dT%H:%M:%SZ', 'now'));";
