@@ -251,6 +251,48 @@ def many_members(r):
     return [b"member:%d" % i for i in r.sample(range(3000), r.choice([1, 20, 100, 513, 1100]))]
 
 
+# --- lists
+
+# Short ones with few different items, so that what is looked for is there more than once; ones that grow far beyond
+# what is kept in memory.
+short_list = of("l1", "l2", "l3")
+big_list = of("q1", "q2")
+any_list = weighted((short_list, 10), (big_list, 3), (any_key, 1))
+list_item = weighted((of("", "a", "b", "c", "aa", b"\x00", b"\xff", 1, 2, "x" * 70), 12), (long_value, 0.1))
+big_item = lambda r: [b"item:%d" % r.randrange(50)]  # noqa: E731
+list_index = weighted((number(-8, 8), 9), (of(1000, -1000, 2**63 - 1, -(2**63)), 1), (not_number, 0.4))
+big_index = weighted((number(-5000, 5000), 4), (number(-10, 10), 1))
+list_count = weighted((number(0, 5), 9), (of(-1, 2**31, 2**63 - 1, -(2**63)), 0.5), (not_number, 0.4))
+end = weighted((of("LEFT", "RIGHT", "left"), 12), (of("MIDDLE", ""), 0.3))
+lpos_options = shuffled(seq(lit("RANK"), list_index), seq(lit("COUNT"), list_count), seq(lit("MAXLEN"), list_count), opt(of("FOO", "RANK"), 0.1))
+# Long enough for what is there to be found at once, short enough not to hold up the run when nothing is.
+patience = weighted((of("0.001", "0.002"), 9), (of(-1, "x", "", "inf", "1e400", 2**63), 1))
+
+
+# --- collections at the borders of memory's form
+
+BORDERS = [1023, 1024, 1025, 1500, 3000, 4095, 4096, 4097, 5000]
+
+
+def many(kind):
+    """A number of items at a border, each as kind(r, i) makes it of a number below 6000."""
+    return lambda r: [arg for i in r.sample(range(6000), r.choice(BORDERS)) for arg in kind(r, i)]
+
+
+grown_items = many(lambda r, i: [b"item:%d" % (i % 50)])
+grown_members = many(lambda r, i: [b"member:%d" % i])
+grown_scores = many(lambda r, i: [b"%d" % r.randint(-1000, 1000), b"member:%d" % i])
+grown_fields = many(lambda r, i: [b"field:%d" % i, b"%d" % i])
+grown_names = many(lambda r, i: [b"field:%d" % i])
+
+
+# --- keys that take on every type
+
+mixed = of("m1", "m2", "m3", "m4")
+anything = weighted((mixed, 6), (small_hash, 1), (big_hash, 1), (short_list, 1), (big_list, 1), (word_set, 1), (big_set, 1), (zset, 1), (big_zset, 1), (key, 1))
+collection = weighted((mixed, 4), (small_hash, 1), (big_hash, 1), (short_list, 1), (big_list, 1), (word_set, 1), (big_set, 1), (zset, 1), (big_zset, 1))
+
+
 def pairs(r):
     return some(weighted((seq(key, value), 3), (seq(short_key, short_value), 1)), 1, 5)(r)
 
@@ -524,7 +566,7 @@ SORT = [
     Row("SORT_RO", seq(sorted_numbers, sort_order, opt(sort_limit), sort_gets), 1, sorted_by_numbers),
     Row("SORT", seq(integer_list, sort_order, opt(sort_limit), sort_gets), 1),
     Row("SORT", seq(sorted_words, lit("ALPHA"), sort_order, opt(sort_limit), sort_gets), 3),
-    Row("SORT", seq(weighted((sorted_numbers, 1), (sorted_words, 1)), lit("BY"), sort_weight, sort_order, opt(sort_limit), sort_gets), 3, sorted_by_numbers),
+    Row("SORT", seq(weighted((sorted_numbers, 1), (sorted_words, 1)), lit("BY"), sort_weight, sort_order, opt(sort_limit), sort_gets), 3, sorted_by_numbers, spoiled=False),
     # What is equal under ALPHA comes in the order it had, which a list alone has.
     Row("SORT", seq(number_list, lit("BY"), sort_weight, lit("ALPHA"), sort_order, sort_gets), 1, spoiled=False),
     Row("SORT", seq(sorted_words, lit("BY"), sort_weight, lit("ALPHA"), sort_order), 1, compare.unordered, spoiled=False),
@@ -539,7 +581,134 @@ SORT = [
     Row("LRANGE", seq(sorted_into, of(0), of(-1)), 1),
 ]
 
-FAMILIES = {"string": STRING, "bit": BIT, "key": KEY, "expire": EXPIRE, "connection": CONNECTION, "zset": ZSET, "hash": HASH, "set": SET, "sort": SORT}
+LIST = [
+    Row("RPUSH", seq(short_list, some(list_item, 1, 6)), 7),
+    Row("LPUSH", seq(short_list, some(list_item, 1, 6)), 5),
+    Row("RPUSH", seq(big_list, some(big_item, 1, 300)), 2),
+    Row("LPUSH", seq(big_list, some(big_item, 1, 300)), 2),
+    Row("RPUSH", seq(any_key, list_item), 0.5),
+    Row("RPUSHX", seq(any_list, some(list_item, 1, 3)), 1),
+    Row("LPUSHX", seq(any_list, some(list_item, 1, 3)), 1),
+    Row("LPOP", seq(any_list, opt(list_count)), 3),
+    Row("RPOP", seq(any_list, opt(list_count)), 3),
+    Row("LPOP", seq(big_list, number(0, 700)), 0.5),
+    Row("RPOP", seq(big_list, number(0, 700)), 0.5),
+    Row("LLEN", any_list, 3),
+    Row("LINDEX", seq(any_list, list_index), 3),
+    Row("LINDEX", seq(big_list, big_index), 2),
+    Row("LRANGE", seq(any_list, list_index, list_index), 4),
+    Row("LRANGE", seq(big_list, big_index, big_index), 2),
+    Row("LSET", seq(any_list, list_index, list_item), 3),
+    Row("LSET", seq(big_list, big_index, big_item), 2),
+    Row("LINSERT", seq(any_list, weighted((of("BEFORE", "AFTER", "before"), 12), (of("FOO"), 0.3)), list_item, list_item), 4),
+    Row("LINSERT", seq(big_list, of("BEFORE", "AFTER"), big_item, big_item), 2),
+    Row("LREM", seq(any_list, weighted((number(-3, 3), 9), (not_number, 0.4)), list_item), 3),
+    Row("LREM", seq(big_list, number(-30, 30), big_item), 1),
+    Row("LTRIM", seq(any_list, list_index, list_index), 1.5),
+    Row("LTRIM", seq(big_list, number(0, 100), number(-100, -1)), 1),
+    Row("LPOS", seq(any_list, list_item, lpos_options), 3),
+    Row("LPOS", seq(big_list, big_item, lpos_options), 1),
+    Row("LMOVE", seq(any_list, any_list, end, end), 4),
+    Row("RPOPLPUSH", seq(any_list, any_list), 2),
+    Row("LMPOP", seq(sources(any_list), end, opt(seq(lit("COUNT"), weighted((number(1, 5), 9), (of(0, -1, "x"), 1))))), 2),
+    Row("BLPOP", seq(some(any_list, 1, 3), patience), 0.5, spoiled=False),
+    Row("BRPOP", seq(some(any_list, 1, 3), patience), 0.5, spoiled=False),
+    Row("BLMOVE", seq(any_list, any_list, end, end, patience), 0.5, spoiled=False),
+    Row("BRPOPLPUSH", seq(any_list, any_list, patience), 0.5, spoiled=False),
+    Row("BLMPOP", seq(patience, sources(any_list), end), 0.5, spoiled=False),
+    Row("BZPOPMIN", seq(some(any_zset, 1, 3), patience), 0.5, spoiled=False),
+    Row("BZPOPMAX", seq(some(any_zset, 1, 3), patience), 0.5, spoiled=False),
+    Row("BZMPOP", seq(patience, sources(any_zset), of("MIN", "MAX")), 0.5, spoiled=False),
+    Row("DEL", any_list, 0.5),
+    Row("RENAME", seq(short_list, short_list), 0.5),
+    Row("RENAME", seq(big_list, big_list), 0.3),
+    Row("COPY", seq(short_list, short_list, opt(lit("REPLACE"))), 0.5),
+    Row("COPY", seq(big_list, big_list, lit("REPLACE")), 0.3),
+    Row("EXPIREAT", seq(any_list, moment(future_seconds, past_seconds)), 0.5),
+    Row("PERSIST", any_list, 0.3),
+]
+
+BORDER = [
+    Row("RPUSH", seq(big_list, grown_items), 0.3),
+    Row("LPUSH", seq(big_list, grown_items), 0.3),
+    Row("LTRIM", seq(big_list, number(0, 3), of(*(n - 1 for n in BORDERS), -1)), 0.5),
+    Row("LPOP", seq(big_list, of(*BORDERS)), 0.2),
+    Row("RPOP", seq(big_list, of(*BORDERS)), 0.2),
+    Row("SADD", seq(big_set, grown_members), 0.4),
+    Row("SREM", seq(big_set, grown_members), 0.3),
+    Row("ZADD", seq(big_zset, grown_scores), 0.4),
+    Row("ZREM", seq(big_zset, grown_members), 0.2),
+    Row("ZREMRANGEBYRANK", seq(big_zset, of(*BORDERS), of(-1)), 0.3),
+    Row("HSET", seq(big_hash, grown_fields), 0.5),
+    Row("HDEL", seq(big_hash, grown_names), 0.3),
+    Row("HGETALL", big_hash, 0.2, compare.unordered),
+    Row("LRANGE", seq(big_list, of(0), of(-1)), 0.2),
+    Row("ZRANGE", seq(big_zset, of(0), of(-1), lit("WITHSCORES")), 0.2),
+    Row("SMEMBERS", big_set, 0.2, compare.unordered),
+]
+
+# What any key may be, on keys that are overwritten, renamed, copied and moved from every type to every other.
+MIXED = [
+    Row("SET", seq(mixed, short_value), 1),
+    Row("APPEND", seq(mixed, word), 1),
+    Row("RPUSH", seq(mixed, some(list_item, 1, 3)), 2),
+    Row("SADD", seq(mixed, some(set_member, 1, 3)), 2),
+    Row("HSET", seq(mixed, some(seq(hash_field, short_value), 1, 3)), 2),
+    Row("ZADD", seq(mixed, some(seq(number(-5, 5), member), 1, 3)), 2),
+    Row("GET", collection, 1),
+    Row("INCR", collection, 1),
+    Row("LRANGE", seq(anything, of(0), of(-1)), 1),
+    Row("HGETALL", anything, 1, compare.unordered),
+    Row("SMEMBERS", anything, 1, compare.unordered),
+    Row("ZRANGE", seq(anything, of(0), of(-1), lit("WITHSCORES")), 1),
+    Row("LPOP", seq(mixed, opt(of(10**6))), 1),
+    Row("SPOP", seq(mixed, of(10**6)), 0.5, compare.unordered, spoiled=False),
+    Row("ZREMRANGEBYRANK", seq(mixed, of(0), of(-1, -2)), 1),
+    Row("HDEL", seq(mixed, some(hash_field, 1, 12)), 1),
+    Row("SUNIONSTORE", seq(mixed, some(weighted((mixed, 2), (word_set, 1), (big_set, 0.3)), 1, 3)), 1, spoiled=False),
+    Row("ZUNIONSTORE", seq(mixed, sources(weighted((mixed, 2), (zset, 1), (word_set, 1)), aggregate)), 1, spoiled=False),
+    Row("SORT", seq(weighted((mixed, 2), (short_list, 1), (word_set, 1), (big_list, 0.2)), lit("ALPHA"), lit("STORE"), mixed), 1, spoiled=False),
+    Row("LMOVE", seq(short_list, mixed, end, end), 1),
+    Row("SMOVE", seq(word_set, mixed, set_member), 1),
+    Row("RENAME", seq(anything, mixed), 3, spoiled=False),
+    Row("RENAMENX", seq(anything, mixed), 2, spoiled=False),
+    Row("COPY", seq(anything, mixed, shuffled(lit("REPLACE"), seq(lit("DB"), database))), 4, spoiled=False),
+    Row("MOVE", seq(collection, database), 3),
+    Row("DEL", some(collection, 1, 3), 1),
+    Row("UNLINK", some(collection, 1, 2), 0.5),
+    Row("TYPE", anything, 2),
+    Row("EXISTS", some(anything, 1, 4), 1),
+    Row("PEXPIREAT", seq(collection, moment(future_ms, past_ms), expire_condition), 2),
+    Row("PERSIST", collection, 1),
+    Row("PEXPIRETIME", collection, 1),
+    Row("SWAPDB", seq(number(0, 3), number(0, 3)), 0.5),
+    Row("FLUSHDB", seq(), 0.1, spoiled=False),
+]
+
+# What stands outside of whole transactions, which the generator makes itself.
+TRANSACTION = [
+    Row("WATCH", some(anything, 1, 4), 2),
+    Row("UNWATCH", seq(), 0.5),
+    Row("MULTI", seq(), 0.1),
+    Row("EXEC", seq(), 0.5),
+    Row("DISCARD", seq(), 0.5),
+]
+
+FAMILIES = {
+    "string": STRING,
+    "bit": BIT,
+    "key": KEY,
+    "expire": EXPIRE,
+    "connection": CONNECTION,
+    "zset": ZSET,
+    "hash": HASH,
+    "set": SET,
+    "sort": SORT,
+    "list": LIST,
+    "border": BORDER,
+    "mixed": MIXED,
+    "transaction": TRANSACTION,
+}
 
 
 class Generator:
@@ -547,7 +716,8 @@ class Generator:
 
     def __init__(self, random, families=None, without=()):
         self.random = random
-        rows = [row for name in families or FAMILIES for row in FAMILIES[name] if row.name not in without]
+        self.families = list(families or FAMILIES)
+        rows = [row for name in self.families for row in FAMILIES[name] if row.name not in without]
         self.rows = rows
         self.weights = [row.weight for row in rows]
 
@@ -561,6 +731,20 @@ class Generator:
         if r.random() < 0.1:
             args[0] = r.choice([args[0].lower(), args[0].capitalize()])
         return args, row.rule
+
+    def command_on(self, names):
+        """A command that has one of these among its arguments, if one comes up soon."""
+        for _ in range(30):
+            args, rule = self.command()
+            if any(name in args[1:] for name in names):
+                break
+        return args, rule
+
+    def transaction(self, length):
+        """What goes in one pipeline from MULTI to its end."""
+        ending = self.random.choices([b"EXEC", b"DISCARD"], [9, 1])[0]
+        commands = [self.command() for _ in range(length)]
+        return [([b"MULTI"], compare.exact), *commands, ([ending], compare.exact)]
 
     def spoil(self, args):
         """One argument less, more, twice, or exchanged for nonsense. The command's name stays."""

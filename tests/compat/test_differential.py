@@ -11,7 +11,7 @@ import time
 import pytest
 
 from compat import grammar
-from harness import differential
+from harness import compare, differential
 from harness.differential import Item
 
 LONG = os.environ.get("LARDER_LONG") == "1"
@@ -31,10 +31,27 @@ def make(seed, commands=COMMANDS, **which):
         pipeline += 1
         connection = r.choice([0, 0, 0, 1])
         length = r.choice([1, 1, 1, 2, 3, r.randint(1, 20), r.randint(1, 200)])
+        if "transaction" in generator.families and r.random() < 0.15:
+            pipeline = transaction(r, generator, items, pipeline, connection)
+            continue
         for _ in range(length):
             args, rule = generator.command()
             items.append(Item(pipeline, connection, args, rule))
     return items[:commands]
+
+
+def transaction(r, generator, items, pipeline, connection):
+    """A whole transaction; some watch keys before, and some of those find that the other connection was there."""
+    if r.random() < 0.5:
+        watched = grammar.some(grammar.anything, 1, 3)(r)
+        items.append(Item(pipeline, connection, [b"WATCH", *watched], compare.exact))
+        pipeline += 1
+        for _ in range(r.choice([0, 0, 1, 1, 3])):
+            items.append(Item(pipeline, r.choice([0, 1]), *generator.command_on(watched)))
+        pipeline += 1
+    for args, rule in generator.transaction(r.choice([0, 1, 2, 3, r.randint(1, 40)])):
+        items.append(Item(pipeline, connection, args, rule))
+    return pipeline
 
 
 def check(seed, items, oracle, subject):

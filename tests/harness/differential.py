@@ -57,6 +57,33 @@ def _exchange(connection, items):
     return replies
 
 
+class Queue:
+    """The rules of the commands that a connection has queued: EXEC's reply is made of their replies."""
+
+    def __init__(self):
+        self.rules = []
+
+    def rule(self, item, expected):
+        """How the reply to an item is compared, given the oracle's."""
+        name = item.args[0].upper()
+        if name in (b"EXEC", b"DISCARD", b"RESET"):
+            rules, self.rules = self.rules, []
+            return together(rules) if name == b"EXEC" else item.rule
+        if not isinstance(expected, str) and expected.raw == b"+QUEUED\r\n":
+            self.rules.append(item.rule)
+            return compare.exact
+        return item.rule
+
+
+def together(rules):
+    def rule(a, b):
+        if a.kind != b"*" or b.kind != b"*" or a.value is None or b.value is None:
+            return a.raw == b.raw
+        return len(a.value) == len(b.value) == len(rules) and all(r(x, y) for r, x, y in zip(rules, a.value, b.value))
+
+    return rule
+
+
 def run(items, oracle, subject):
     """Runs items on two emptied servers. None, or the first difference."""
     names = oracle.name, subject.name
@@ -70,12 +97,14 @@ def run(items, oracle, subject):
             for connection, protocol in zip(connections[-1], PROTOCOLS):
                 if protocol == 3:
                     connection.call("HELLO", "3")
+        queues = [Queue() for _ in PROTOCOLS]
         position = 0
         for (_, which), group in itertools.groupby(items, lambda item: (item.pipeline, item.connection)):
             group = list(group)
             expected, actual = (_exchange(both[which], group) for both in connections)
             for item, a, b in zip(group, expected, actual):
-                if isinstance(a, str) or isinstance(b, str) or not item.rule(a, b):
+                rule = queues[which].rule(item, a)
+                if isinstance(a, str) or isinstance(b, str) or not rule(a, b):
                     shown = [x if isinstance(x, str) else show(x.raw, 1200) for x in (a, b)]
                     return Difference(position, f"{item}\n  {names[0]}: {shown[0]}\n  {names[1]}: {shown[1]}")
                 position += 1
