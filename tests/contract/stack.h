@@ -1,0 +1,166 @@
+/* All that a command passes through but the sockets: a session, a server, an engine, a store that can be told
+   to fail, a database. A batch runs as server/batch.c runs it. */
+#ifndef LARDER_TESTS_CONTRACT_STACK_H
+#define LARDER_TESTS_CONTRACT_STACK_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "check.h"
+#include "command/command.h"
+#include "command/server.h"
+#include "command/session.h"
+#include "config/config.h"
+#include "engine/engine.h"
+#include "proto/resp_reply.h"
+#include "store/fault.h"
+
+#define BATCH_MAX 32
+
+struct stack {
+    struct store *store;
+    struct engine *engine;
+    struct config config;
+    struct server server;
+    struct session session;
+    struct arena args;
+    struct error err;
+};
+
+/* The replies of one batch, as a client would get them. */
+struct answers {
+    struct buf bytes;
+    size_t n;
+    size_t end[BATCH_MAX];
+};
+
+static inline struct slice answer(const struct answers *a, size_t i)
+{
+    size_t from = i ? a->end[i - 1] : 0;
+    return slice_of(a->bytes.p + from, a->end[i] - from);
+}
+
+static inline void no_close(struct session *s, bool after_reply)
+{
+    (void)s;
+    (void)after_reply;
+}
+
+static inline void no_push(struct session *s, struct slice bytes)
+{
+    (void)s;
+    (void)bytes;
+}
+
+static inline void no_usage(const struct session *s, struct session_usage *ret)
+{
+    (void)s;
+    *ret = (struct session_usage){0};
+}
+
+static const struct session_ops no_socket = {.close = no_close, .push = no_push, .usage = no_usage};
+
+static inline bool stack_open(struct stack *k, const struct store_options *o)
+{
+    struct store *inner;
+    struct engine_options e = {.databases = o->databases, .cache_memory = 4 << 20};
+    if (!check_ok(store_open(o, &inner, &k->err), &k->err, __FILE__, __LINE__, "store_open"))
+        return false;
+    k->store = fault_new(inner);
+    if (!check_ok(engine_new(k->store, &e, &k->engine, &k->err), &k->err, __FILE__, __LINE__, "engine_new"))
+        return false;
+    config_init(&k->config);
+    server_init(&k->server, &k->config, k->engine);
+    session_init(&k->session, &no_socket, true);
+    server_add_session(&k->server, &k->session);
+    return true;
+}
+
+static inline void stack_close(struct stack *k)
+{
+    server_remove_session(&k->server, &k->session);
+    session_release(&k->session);
+    server_release(&k->server);
+    config_release(&k->config);
+    engine_free(k->engine);
+    store_close(k->store);
+    arena_release(&k->args);
+}
+
+#define ARGS_MAX 4096
+
+static inline struct slice number_word(struct arena *a, size_t i)
+{
+    char text[24];
+    int n = snprintf(text, sizeof text, "%zu", i);
+    return arena_copy(a, slice_of(text, (size_t)n));
+}
+
+/* Words: @N is one of N bytes, #N are the N words 0 to N - 1, =N each of them twice. */
+static inline int split(struct arena *a, const char *line, struct slice *argv)
+{
+    int argc = 0;
+    while (*line) {
+        size_t n = strcspn(line, " ");
+        size_t count = strtoul(line + 1, NULL, 10);
+        if (line[0] == '@') {
+            char *p = arena_alloc(a, count);
+            memset(p, 'x', count);
+            argv[argc++] = slice_of(p, count);
+        } else if (line[0] == '#' || line[0] == '=') {
+            for (size_t i = 0; i < count && argc < ARGS_MAX - 1; i++) {
+                argv[argc++] = number_word(a, i);
+                if (line[0] == '=')
+                    argv[argc++] = number_word(a, i);
+            }
+        } else {
+            argv[argc++] = slice_of(line, n);
+        }
+        line += n + strspn(line + n, " ");
+    }
+    return argc;
+}
+
+/* One batch, one transaction. */
+static inline void stack_run(struct stack *k, const char *const *lines, size_t n, struct answers *out)
+{
+    struct slice *argv[BATCH_MAX];
+    int argc[BATCH_MAX];
+    bool depends[BATCH_MAX], write = false;
+    struct error write_err, err;
+    struct resp_reply reply;
+    out->bytes.len = 0;
+    out->n = n;
+    for (size_t i = 0; i < n; i++) {
+        argv[i] = arena_alloc(&k->args, ARGS_MAX * sizeof **argv);
+        argc[i] = split(&k->args, lines[i], argv[i]);
+        write |= command_may_write(&k->session, command_find(argv[i][0]), argv[i], argc[i]);
+        write |= slice_is(argv[i][0], "exec"); /* its queue is not there yet */
+    }
+    enum status st = engine_begin(k->engine, write, &write_err, &err);
+    k->server.unreadable = st != ST_OK;
+    if (st != ST_OK)
+        write_err = err;
+    resp_reply_init(&reply, &out->bytes, 2);
+    for (size_t i = 0; i < n; i++) {
+        depends[i] = command_run(&k->server, &k->session, command_find(argv[i][0]), argv[i], argc[i],
+                                 &reply.base, &write_err);
+        out->end[i] = out->bytes.len;
+    }
+    if (st == ST_OK && engine_commit(k->engine, &err) != ST_OK) {
+        struct buf was = out->bytes;
+        struct answers old = {.bytes = was, .n = n};
+        memcpy(old.end, out->end, sizeof old.end);
+        out->bytes = (struct buf){0};
+        for (size_t i = 0; i < n; i++) {
+            if (depends[i])
+                reply_status(&reply.base, err.code, &err);
+            else
+                buf_add_slice(&out->bytes, answer(&old, i));
+            out->end[i] = out->bytes.len;
+        }
+        buf_release(&was);
+    }
+    arena_reset(&k->args);
+}
+
+#endif
