@@ -496,6 +496,15 @@ enum status coll_page(struct coll *c, int64_t *cursor, int64_t count, coll_fn *f
 
 /* ---- many at once ---- */
 
+enum status coll_by_ord(struct coll *c, coll_fn *fn, void *arg)
+{
+    if (c->res)
+        return each_resident(c, 0, c->size, fn, arg);
+    struct item_scan q = {.table = c->table, .id = c->id, .order = ITEMS_BY_ORD, .limit = UINT32_MAX};
+    struct coll_walk w = {.fn = fn, .arg = arg, .hide_until = hide_until(c)};
+    return view_scan_items(c->v, &q, coll_walk_row, &w);
+}
+
 void coll_begin_anew(struct coll *c)
 {
     struct resident *r = residents_find(&c->v->residents, c->id);

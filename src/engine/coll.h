@@ -72,7 +72,7 @@ void coll_touch(struct coll *c);
 
 enum status coll_find(struct coll *c, struct slice name, bool *ret_found, struct coll_item *ret) MUST_CHECK;
 
-/* Which of several names there are: ret[i] for names[i], none of which is there twice. */
+/* Which of several names a set or a sorted set has: ret[i] for names[i], none of which is there twice. */
 enum status coll_has(struct coll *c, const struct slice *names, size_t n, bool *ret) MUST_CHECK;
 
 /* Adds or replaces. *ret_added may be NULL. */
@@ -92,8 +92,9 @@ enum status coll_at(struct coll *c, int64_t ord, struct coll_item *ret) MUST_CHE
 typedef enum status coll_fn(void *arg, const struct coll_item *item);
 enum status coll_each(struct coll *c, coll_fn *fn, void *arg) MUST_CHECK;
 
-/* The same in pieces, for one who has to use the view in between: up to limit items behind the one named
-   `after` (p is NULL: from the first). Nothing may be written to the collection before the last piece. */
+/* The same in pieces, of a set or a sorted set, for one who has to use the view in between: up to limit items
+   behind the one named `after` (p is NULL: from the first). Nothing may be written to the collection before
+   the last piece. */
 enum status coll_piece(struct coll *c, struct slice after, uint32_t limit, coll_fn *fn, void *arg) MUST_CHECK;
 
 /* Any item, each as likely as the others; there is one. */

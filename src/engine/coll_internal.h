@@ -45,6 +45,9 @@ struct coll_walk {
 };
 enum status coll_walk_row(void *walk, const struct item_row *row) MUST_CHECK;
 
+/* Every item by its number. */
+enum status coll_by_ord(struct coll *c, coll_fn *fn, void *arg) MUST_CHECK;
+
 /* Empties a collection: the rows stay as they are, under an id that the key will not have any more. */
 void coll_begin_anew(struct coll *c);
 

@@ -195,12 +195,13 @@ static enum status take_or_keep(void *arg, const struct coll_item *item)
     return st;
 }
 
-/* What stays gets rows under another id; the old ones go to the trash. */
+/* What stays gets rows under another id; the old ones go to the trash. It keeps the order of its numbers, so
+   that each is at most what it was: a scan that comes down from the end misses nothing. */
 static enum status keep_rows(struct coll *c, int64_t n, coll_fn *fn, void *arg)
 {
     struct keeping k = {.choosing = {&c->v->rnd, n, c->size, fn, arg}, .arena = &c->v->arena};
     k.kept = arena_alloc(&c->v->scratch, (size_t)(c->size - n + 1) * sizeof *k.kept);
-    enum status st = coll_each(c, take_or_keep, &k);
+    enum status st = coll_by_ord(c, take_or_keep, &k);
     if (st == ST_OK)
         coll_begin_anew(c);
     for (size_t i = 0; st == ST_OK && i < k.n; i++)

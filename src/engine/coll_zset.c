@@ -13,6 +13,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/vec.h"
 #include "engine/blocks.h"
@@ -386,7 +387,31 @@ static enum status gather_item(void *arg, const struct coll_item *item)
     return ST_OK;
 }
 
-/* Starts the collection anew with only what stays: its rows get another id, the old ones go to the trash. */
+/* The index of scores does not tell the members' numbers. */
+static enum status find_ords(struct coll *c, struct coll_item *items, size_t n)
+{
+    enum status st = ST_OK;
+    for (size_t i = 0; st == ST_OK && i < n; i++) {
+        struct coll_item item;
+        bool found;
+        st = coll_find(c, items[i].name, &found, &item);
+        if (st == ST_OK && !found)
+            st = error_set(c->v->err, ST_CORRUPT, "a member is in the index but not in its table");
+        if (st == ST_OK)
+            items[i].ord = item.ord;
+    }
+    return st;
+}
+
+static int by_ord(const void *a, const void *b)
+{
+    const struct coll_item *x = a, *y = b;
+    return (x->ord > y->ord) - (x->ord < y->ord);
+}
+
+/* Starts the collection anew with only what stays: its rows get another id, the old ones go to the trash. It
+   keeps the order of its numbers, so that each is at most what it was: a scan that comes down from the end
+   misses nothing. */
 static enum status keep_others(struct coll *c, int64_t from, int64_t to)
 {
     struct gather g = {.arena = &c->v->arena};
@@ -397,7 +422,11 @@ static enum status keep_others(struct coll *c, int64_t from, int64_t to)
     if (st == ST_OK && to + 1 < c->size)
         st = coll_by_rank(c, to + 1, c->size - 1, false, gather_item, &g);
     if (st == ST_OK)
+        st = find_ords(c, g.items, g.n);
+    if (st == ST_OK) {
+        qsort(g.items, g.n, sizeof *g.items, by_ord);
         coll_begin_anew(c);
+    }
     for (size_t i = 0; st == ST_OK && i < g.n; i++)
         st = coll_put_known(c, &g.items[i], NULL);
     return st;
@@ -410,15 +439,10 @@ static enum status remove_rows(struct coll *c, int64_t from, int64_t to)
     struct gather g = {.arena = &c->v->arena, .items = arena_alloc(a, n * sizeof *g.items)};
     int64_t *ords = arena_alloc(a, n * sizeof *ords);
     enum status st = coll_by_rank(c, from, to, false, gather_item, &g);
-    for (size_t i = 0; st == ST_OK && i < n; i++) {
-        struct coll_item item;
-        bool found;
-        st = coll_find(c, g.items[i].name, &found, &item);
-        if (st == ST_OK && !found)
-            st = error_set(c->v->err, ST_CORRUPT, "a member is in the index but not in its table");
-        if (st == ST_OK)
-            ords[i] = item.ord;
-    }
+    if (st == ST_OK)
+        st = find_ords(c, g.items, n);
+    for (size_t i = 0; st == ST_OK && i < n; i++)
+        ords[i] = g.items[i].ord;
     if (st == ST_OK)
         st = coll_renumber(c, ords, n);
     for (size_t i = 0; st == ST_OK && i < n; i++) {
