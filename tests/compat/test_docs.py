@@ -1,15 +1,76 @@
-"""The pages that are made from the server's own tables are those of this server."""
+"""The documentation is true: generated pages are current, links lead somewhere, and the examples on the page about the
+tables give what the page says."""
+
+import re
+import subprocess
 
 import pytest
 
 from harness import servers
 
+PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *(f"docs/{p.name}" for p in (servers.ROOT / "docs").glob("*.md"))]
+LINK = re.compile(r"\[[^]]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```.*?^```", re.S | re.M)
+# A block of commands or SQL and, when its output does not depend on the moment, what it prints.
+EXAMPLE = re.compile(r"^```(redis|sql)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.S | re.M)
+
 
 @pytest.mark.parametrize(
-    "page, command", [("docs/commands.md", ["commands"]), ("docs/configuration.md", ["config", "--markdown"])]
+    "page, command",
+    [("docs/commands.md", ["commands"]), ("docs/configuration.md", ["config", "--markdown"]), ("larder.conf", ["config"])],
 )
 def test_generated_pages_are_current(page, command):
     done = servers.run(command)
     assert done.returncode == 0, done.stderr
     again = f"write it anew: larder {' '.join(command)} > {page}"
     assert (servers.ROOT / page).read_text() == done.stdout, again
+
+
+def anchors(text):
+    """The names by which headings can be linked, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.M)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    path = servers.ROOT / page
+    wrong = []
+    for link in LINK.findall(FENCE.sub("", path.read_text())):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        target = path.parent / name if name else path
+        if not target.exists():
+            wrong.append(link)
+        elif anchor and anchor not in anchors(target.read_text()):
+            wrong.append(link)
+    assert not wrong
+
+
+def test_every_page_is_linked_from_the_readme():
+    readme = (servers.ROOT / "README.md").read_text()
+    assert not [page for page in PAGES if page != "README.md" and f"({page})" not in readme]
+
+
+def trimmed(text):
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip()
+
+
+@pytest.mark.sqlite
+def test_examples_of_the_tables(larder):
+    """As the page promises: all of them in their order, on a server that runs."""
+    tools = {
+        "redis": ["redis-cli", "-p", str(larder.port)],
+        "sql": ["sqlite3", "-bail", "-header", "-column", "-cmd", ".timeout 30000", str(larder.store.path)],
+    }
+    examples = EXAMPLE.findall((servers.ROOT / "docs" / "schema.md").read_text())
+    assert len(examples) > 20
+    for kind, text, expected in examples:
+        done = subprocess.run(tools[kind], input=text, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, ""), text
+        assert "ERR" not in done.stdout, text
+        if expected:
+            assert trimmed(done.stdout) == trimmed(expected), text
+    larder.stop()
+    larder.check()
