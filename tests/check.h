@@ -30,6 +30,7 @@ static struct {
 #define RUN(test)        check_run(#test, test)
 
 #define CHECK(cond) ((void)check_that((cond), __FILE__, __LINE__, #cond))
+#define FAIL(why)   ((void)check_that(false, __FILE__, __LINE__, (why)))
 #define REQUIRE(cond)                                                                                        \
     do {                                                                                                     \
         if (!check_that((cond), __FILE__, __LINE__, #cond))                                                  \
