@@ -428,6 +428,12 @@ enum status coll_at(struct coll *c, int64_t ord, struct coll_item *ret)
 
 enum status coll_each(struct coll *c, coll_fn *fn, void *arg)
 {
+    if (!c->res && c->table == ITEM_HASH && c->size) {
+        /* Rows stand in the order in which they came, and that is nearly the order of their numbers. */
+        struct item_scan q = {.table = c->table, .id = c->id, .order = ITEMS_BY_ORD, .limit = UINT32_MAX};
+        struct coll_walk w = {.fn = fn, .arg = arg, .hide_until = hide_until(c)};
+        return view_scan_items(c->v, &q, coll_walk_row, &w);
+    }
     return coll_piece(c, (struct slice){NULL, 0}, UINT32_MAX, fn, arg);
 }
 
