@@ -20,7 +20,7 @@ run: ## install what is missing, build, and start the server here (ARGS="--port 
 
 build: ## the release build, build/release/larder
 	@cmake --preset release > /dev/null
-	@cmake --build --preset release
+	@cmake --build --preset release --target larder
 
 test: ## install what is missing and run every test and check
 	scripts/install-packages test
