@@ -205,6 +205,19 @@ static enum status reply_random(struct call *c, struct coll *z, int64_t count, b
     return st;
 }
 
+static enum status reply_any(struct call *c, struct coll *z)
+{
+    if (!z) {
+        reply_null(c->reply);
+        return ST_OK;
+    }
+    struct coll_item item;
+    enum status st = coll_random(z, &item);
+    if (st == ST_OK)
+        reply_bulk(c->reply, item.name);
+    return st;
+}
+
 static bool read_random(struct call *c, int64_t *ret_count, bool *ret_with_scores)
 {
     if (!arg_range(c, 2, -INT64_MAX, INT64_MAX, ret_count, NULL))
@@ -231,19 +244,11 @@ static enum status zrandmember(struct call *c)
     enum status st = zset_open(c, 1, &z, &wrong);
     if (st != ST_OK || wrong)
         return st;
-    struct coll_item item;
-    if (z && c->argc > 2 && count != 0)
+    if (c->argc == 2)
+        return reply_any(c, z);
+    if (z && count != 0)
         return reply_random(c, z, count, with_scores);
-    if (z && c->argc == 2)
-        st = coll_random(z, &item);
-    if (st != ST_OK)
-        return st;
-    if (c->argc > 2)
-        reply_array(c->reply, 0);
-    else if (z)
-        reply_bulk(c->reply, item.name);
-    else
-        reply_null(c->reply);
+    reply_array(c->reply, 0);
     return ST_OK;
 }
 
