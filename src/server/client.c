@@ -359,14 +359,19 @@ static void session_usage(const struct session *s, struct session_usage *ret)
     memcpy(ret->events, c->writing ? "rw" : "r", c->writing ? 3 : 2);
 }
 
+static void arm_block_timer(struct client *c)
+{
+    int64_t left = c->block_until_us - clock_mono_us();
+    struct timeval in = {.tv_sec = left > 0 ? left / 1000000 : 0, .tv_usec = left > 0 ? left % 1000000 : 0};
+    event_add(&c->block_event, &in);
+}
+
 static void session_block(struct session *s, int64_t deadline_us)
 {
     struct client *c = of_session(s);
-    if (!deadline_us)
-        return;
-    int64_t left = deadline_us - clock_mono_us();
-    struct timeval in = {.tv_sec = left > 0 ? left / 1000000 : 0, .tv_usec = left > 0 ? left % 1000000 : 0};
-    event_add(&c->block_event, &in);
+    c->block_until_us = deadline_us;
+    if (deadline_us)
+        arm_block_timer(c);
 }
 
 static struct reply *session_reply_begin(struct session *s)
@@ -396,7 +401,12 @@ static void on_block_timeout(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd, (void)what;
     struct client *c = arg;
-    if (c->session.blocked)
+    if (!c->session.blocked)
+        return;
+    /* The loop counts from when it woke up, so a timer that was set in a long turn fires early. */
+    if (clock_mono_us() < c->block_until_us)
+        arm_block_timer(c);
+    else
         block_give_up(&c->worker->server, &c->session, false);
 }
 

@@ -42,6 +42,7 @@ struct client {
     struct worker *worker;
     struct conn conn;
     struct event read_event, write_event;
+    int64_t block_until_us;   /* when a blocking command gives up; 0: never */
     struct event block_event; /* the end of a blocking command's patience */
     enum client_state state;
     bool reading, writing; /* which events are watched */
