@@ -1,0 +1,100 @@
+/* What the suites of store/store.h share: each test runs over every implementation, in a database of its own.
+ */
+#ifndef LARDER_TESTS_CONTRACT_SUITE_H
+#define LARDER_TESTS_CONTRACT_SUITE_H
+
+#include "contract/fixture.h"
+#include "store/fault.h"
+
+static inline enum status open_plain(struct store **ret, struct error *err)
+{
+    struct store_options o = options();
+    return store_open(&o, ret, err);
+}
+
+static inline enum status open_decorated(struct store **ret, struct error *err)
+{
+    struct store *inner;
+    enum status st = open_plain(&inner, err);
+    if (st == ST_OK)
+        *ret = fault_new(inner);
+    return st;
+}
+
+static const struct implementation {
+    const char *name;
+    enum status (*open)(struct store **ret, struct error *err);
+} implementations[] = {
+    {"sqlite", open_plain},
+    {"sqlite through the fault decorator", open_decorated},
+};
+
+static const struct implementation *impl;
+static struct store *s;
+static struct error err;
+
+static inline void reopen(void)
+{
+    store_close(s);
+    s = NULL;
+    CHECK_OK(impl->open(&s, &err), &err);
+    if (!s)
+        exit(EXIT_FAILURE);
+}
+
+/* Every byte, in a string; and strings that something might take for their end. */
+static inline const char *every_byte(void)
+{
+    static char all[256];
+    for (int i = 0; i < 256; i++)
+        all[i] = (char)i;
+    return all;
+}
+
+static inline size_t hostile(struct slice out[8])
+{
+    out[0] = SLICE("");
+    out[1] = SLICE("\0");
+    out[2] = SLICE("\0\0");
+    out[3] = SLICE("a\0b");
+    out[4] = SLICE("\xff\xfe\x80 not UTF-8 \xc3");
+    out[5] = SLICE("\xff\xff\xff");
+    out[6] = SLICE("' OR 1=1 --%s");
+    out[7] = slice_of(every_byte(), 256);
+    return 8;
+}
+
+static inline void expect_dead(uint32_t db, int64_t now, int64_t want_keys, int64_t want_expires)
+{
+    int64_t keys = -1, expires = -1;
+    CHECK_OK(store_count_dead(s, db, now, &keys, &expires, &err), &err);
+    CHECK_EQ(keys, want_keys);
+    CHECK_EQ(expires, want_expires);
+}
+
+/* One test in a new database. */
+static inline void contract(const char *name, void (*test)(void))
+{
+    new_place();
+    CHECK_OK(impl->open(&s, &err), &err);
+    if (!s)
+        exit(EXIT_FAILURE);
+    check_run(name, test);
+    store_close(s);
+    s = NULL;
+    leave_place();
+}
+
+#define CONTRACT(test) contract(#test, test)
+
+/* Runs the tests of a function over every implementation. */
+static inline void every_implementation(void (*tests)(void))
+{
+    for (size_t i = 0; i < sizeof implementations / sizeof implementations[0]; i++) {
+        impl = &implementations[i];
+        printf("%s\n", impl->name);
+        tests();
+    }
+}
+
+#endif
