@@ -12,6 +12,9 @@ const char ERR_NOT_FLOAT[] = "ERR value is not a valid float";
 const char ERR_NO_KEY[] = "ERR no such key";
 const char ERR_OUT_OF_RANGE[] = "ERR index out of range";
 
+#define DRAWN_BYTES_MAX ((size_t)1 << 30) /* of a reply whose length is the client's choice alone */
+#define DRAWN_ITEM_MIN  6                 /* "$0\r\n\r\n" */
+
 #define SHOWN_NAME_MAX 128 /* bytes of a client's word that an error repeats */
 
 bool arg_i64(struct call *c, int i, int64_t *ret, const char *err_text)
@@ -84,6 +87,16 @@ const char *row_type_name(enum row_type type)
 uint32_t call_db(const struct call *c)
 {
     return c->session->db;
+}
+
+bool reply_drawn_fits(struct call *c, size_t start, int64_t left)
+{
+    size_t said = c->reply->ops->mark(c->reply) - start;
+    if (said <= DRAWN_BYTES_MAX && (size_t)left <= (DRAWN_BYTES_MAX - said) / DRAWN_ITEM_MIN)
+        return true;
+    c->reply->ops->rewind(c->reply, start);
+    reply_error(c->reply, "ERR value is out of range");
+    return false;
 }
 
 void reply_wrong_arity(struct call *c)

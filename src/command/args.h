@@ -36,6 +36,11 @@ uint32_t call_db(const struct call *c);
 /* What Redis would keep the value of a row, the one under argv[i], as (OBJECT ENCODING). */
 enum status arg_encoding(struct call *c, int i, const struct row *row, const char **ret) MUST_CHECK;
 
+/* For items drawn again and again, as many as a client says, of which `left` are still to come behind those
+   that have been replied since `start`: true when the reply stays within what a server can hold. Else it
+   becomes an error. Redis goes on until memory is out. */
+bool reply_drawn_fits(struct call *c, size_t start, int64_t left);
+
 /* "ERR wrong number of arguments for 'x' command" */
 void reply_wrong_arity(struct call *c);
 

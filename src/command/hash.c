@@ -368,13 +368,14 @@ static enum status reply_random_fields(struct call *c, struct coll *h, int64_t c
 {
     struct pairs p = {c->reply, with_values};
     int64_t size = coll_size(h), n = count < 0 ? -count : count;
+    size_t start = c->reply->ops->mark(c->reply);
     if (count > size)
         n = size;
     reply_array(c->reply, (size_t)(with_values && c->reply->resp == 2 ? 2 * n : n));
     if (count >= 0)
         return coll_sample(h, n, reply_random_field, &p);
     enum status st = ST_OK;
-    for (int64_t i = 0; st == ST_OK && i < n; i++) {
+    for (int64_t i = 0; st == ST_OK && i < n && reply_drawn_fits(c, start, n - i); i++) {
         struct coll_item item;
         st = coll_random(h, &item);
         if (st == ST_OK)

@@ -225,13 +225,14 @@ static enum status spop(struct call *c)
 static enum status reply_random(struct call *c, struct coll *s, int64_t count)
 {
     int64_t size = coll_size(s), n = count < 0 ? -count : count;
+    size_t start = c->reply->ops->mark(c->reply);
     if (count > size)
         n = size;
     reply_array(c->reply, (size_t)n);
     if (count >= 0)
         return coll_sample(s, n, reply_member, c->reply);
     enum status st = ST_OK;
-    for (int64_t i = 0; st == ST_OK && i < n; i++) {
+    for (int64_t i = 0; st == ST_OK && i < n && reply_drawn_fits(c, start, n - i); i++) {
         struct coll_item item;
         st = coll_random(s, &item);
         if (st == ST_OK)

@@ -192,11 +192,12 @@ static enum status reply_random(struct call *c, struct coll *z, int64_t count, b
     struct zset_output o = {c->reply, with_scores};
     int64_t size = coll_size(z);
     int64_t n = count < 0 ? -count : count < size ? count : size;
+    size_t start = c->reply->ops->mark(c->reply);
     zset_reply_begin(c->reply, (size_t)n, with_scores);
     if (count >= 0)
         return coll_sample(z, n, zset_reply_item, &o);
     enum status st = ST_OK;
-    for (int64_t i = 0; st == ST_OK && i < n; i++) {
+    for (int64_t i = 0; st == ST_OK && i < n && reply_drawn_fits(c, start, n - i); i++) {
         struct coll_item item;
         st = coll_random(z, &item);
         if (st == ST_OK)
