@@ -1,42 +1,18 @@
-/* The SQLite driver: one file, owned by one process, in WAL mode.
-
-   Owned: flock on the database file, through a descriptor of our own. SQLite's own locks are POSIX ones on
-   other bytes, so that the sqlite3 shell and other readers and writers go on as they please; only a second
-   server is refused. POSIX locks have a trap: closing any descriptor of a file drops all of a process's locks
-   on it. So the descriptor is closed after SQLite's last connection, and a process must not open the same
-   file twice.
+/* The SQLite driver: one file, owned by one process, in WAL mode. How it is opened and owned is in
+   sqlite_open.c, how its log is kept short in wal.c.
 
    Durable: synchronous=FULL syncs the log at every commit. With SQL_SYNC_SECOND and SQL_SYNC_NEVER it is
    NORMAL rather than OFF: commits do not sync, but checkpoints do, so that a crash of the machine loses the
    last commits and never the database. */
-#include "sql/driver.h"
+#include "sql/sqlite_internal.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#include <sqlite3.h>
 
 #include "base/mem.h"
-#include "sql/wal.h"
-
-struct sqlite {
-    struct sql base;
-    sqlite3 *db;
-    struct wal *wal; /* NULL when read_only */
-    int owner_fd;    /* holds the flock; -1 when read_only */
-    bool full;       /* what PRAGMA synchronous stands at: FULL or NORMAL */
-    enum sql_sync sync;
-    int64_t data_version;
-    int64_t page_size;
-    int64_t auto_vacuum;
-    sqlite3_stmt *begin_read, *begin_write, *commit, *rollback, *get_data_version, *free_pages, *page_count;
-};
 
 struct sqlite_stmt {
     struct sql_stmt base;
@@ -45,11 +21,6 @@ struct sqlite_stmt {
     int bind_rc; /* of the first bind that failed */
 };
 
-static struct sqlite *conn_of(struct sql *c)
-{
-    return (struct sqlite *)c;
-}
-
 static struct sqlite_stmt *stmt_of(struct sql_stmt *st)
 {
     return (struct sqlite_stmt *)st;
@@ -57,12 +28,12 @@ static struct sqlite_stmt *stmt_of(struct sql_stmt *st)
 
 /* ---- errors ---- */
 
-static bool out_of_space(int e)
+bool sqlite_out_of_space(int e)
 {
     return e == ENOSPC || e == EDQUOT || e == EFBIG;
 }
 
-static enum status status_of(int rc, int sys_errno)
+enum status sqlite_status(int rc, int sys_errno)
 {
     switch (rc & 0xff) {
     case SQLITE_FULL:
@@ -80,13 +51,13 @@ static enum status status_of(int rc, int sys_errno)
     case SQLITE_AUTH:
         return ST_DENIED;
     case SQLITE_CANTOPEN:
-        if (out_of_space(sys_errno))
+        if (sqlite_out_of_space(sys_errno))
             return ST_FULL;
         return sys_errno == ENOENT ? ST_MISSING : ST_DENIED;
     case SQLITE_IOERR:
     case SQLITE_PROTOCOL:
     case SQLITE_NOLFS:
-        return out_of_space(sys_errno) ? ST_FULL : ST_IO;
+        return sqlite_out_of_space(sys_errno) ? ST_FULL : ST_IO;
     case SQLITE_TOOBIG:
         return ST_INVALID;
     default:
@@ -130,12 +101,11 @@ static int system_errno(struct sqlite *c, int rc)
     return e;
 }
 
-/* Fills err from what the connection says about its last failure. */
-static enum status fail(struct sqlite *c, int rc, struct error *err)
+enum status sqlite_fail(struct sqlite *c, int rc, struct error *err)
 {
     int ext = (rc & 0xff) == (sqlite3_errcode(c->db) & 0xff) ? sqlite3_extended_errcode(c->db) : rc;
     int e = system_errno(c, ext);
-    enum status st = status_of(ext, e);
+    enum status st = sqlite_status(ext, e);
     bool sys = e != 0 && ((ext & 0xff) == SQLITE_IOERR || (ext & 0xff) == SQLITE_CANTOPEN);
     return error_set(err, st, "%s: %s%s%s%s", explain(st), sqlite3_errmsg(c->db), sys ? " (" : "",
                      sys ? strerror(e) : "", sys ? ")" : "");
@@ -143,24 +113,24 @@ static enum status fail(struct sqlite *c, int rc, struct error *err)
 
 /* ---- statements ---- */
 
-static enum status do_exec(struct sql *base, const char *text, struct error *err)
+enum status sqlite_exec(struct sql *base, const char *text, struct error *err)
 {
     struct sqlite *c = conn_of(base);
     int rc = sqlite3_exec(c->db, text, NULL, NULL, NULL);
-    return rc == SQLITE_OK ? ST_OK : fail(c, rc, err);
+    return rc == SQLITE_OK ? ST_OK : sqlite_fail(c, rc, err);
 }
 
-static enum status prepare_raw(struct sqlite *c, const char *text, sqlite3_stmt **ret, struct error *err)
+enum status sqlite_prepare(struct sqlite *c, const char *text, sqlite3_stmt **ret, struct error *err)
 {
     int rc = sqlite3_prepare_v3(c->db, text, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL);
-    return rc == SQLITE_OK ? ST_OK : fail(c, rc, err);
+    return rc == SQLITE_OK ? ST_OK : sqlite_fail(c, rc, err);
 }
 
 static enum status do_prepare(struct sql *base, const char *text, struct sql_stmt **ret, struct error *err)
 {
     struct sqlite *c = conn_of(base);
     sqlite3_stmt *st;
-    enum status rc = prepare_raw(c, text, &st, err);
+    enum status rc = sqlite_prepare(c, text, &st, err);
     if (rc != ST_OK)
         return rc;
     struct sqlite_stmt *s = mem_zalloc(sizeof *s);
@@ -214,13 +184,13 @@ static enum status do_step(struct sql_stmt *base, bool *ret_row, struct error *e
     struct sqlite_stmt *s = stmt_of(base);
     *ret_row = false;
     if (s->bind_rc != SQLITE_OK)
-        return fail(s->conn, s->bind_rc, err);
+        return sqlite_fail(s->conn, s->bind_rc, err);
     int rc = sqlite3_step(s->st);
     if (rc == SQLITE_ROW) {
         *ret_row = true;
         return ST_OK;
     }
-    return rc == SQLITE_DONE ? ST_OK : fail(s->conn, rc, err);
+    return rc == SQLITE_DONE ? ST_OK : sqlite_fail(s->conn, rc, err);
 }
 
 static int64_t do_column_i64(struct sql_stmt *base, int i)
@@ -262,15 +232,15 @@ static int64_t do_changed_rows(struct sql *base)
 static enum status run_raw(struct sqlite *c, sqlite3_stmt *st, struct error *err)
 {
     int rc = sqlite3_step(st);
-    enum status ret = rc == SQLITE_DONE || rc == SQLITE_ROW ? ST_OK : fail(c, rc, err);
+    enum status ret = rc == SQLITE_DONE || rc == SQLITE_ROW ? ST_OK : sqlite_fail(c, rc, err);
     sqlite3_reset(st);
     return ret;
 }
 
-static enum status get_i64(struct sqlite *c, sqlite3_stmt *st, int64_t *ret, struct error *err)
+enum status sqlite_get_i64(struct sqlite *c, sqlite3_stmt *st, int64_t *ret, struct error *err)
 {
     int rc = sqlite3_step(st);
-    enum status s = rc == SQLITE_ROW ? ST_OK : fail(c, rc, err);
+    enum status s = rc == SQLITE_ROW ? ST_OK : sqlite_fail(c, rc, err);
     if (s == ST_OK)
         *ret = sqlite3_column_int64(st, 0);
     sqlite3_reset(st);
@@ -288,7 +258,8 @@ static enum status set_level(struct sqlite *c, bool full, struct error *err)
 {
     if (c->full == full)
         return ST_OK;
-    enum status st = do_exec(&c->base, full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", err);
+    enum status st =
+        sqlite_exec(&c->base, full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", err);
     if (st == ST_OK)
         c->full = full;
     return st;
@@ -303,7 +274,7 @@ static enum status check_files(struct sqlite *c, struct error *err)
     return wal_healthy(c->wal, err);
 }
 
-static void do_rollback(struct sql *base)
+void sqlite_rollback(struct sql *base)
 {
     struct sqlite *c = conn_of(base);
     if (!do_in_transaction(base))
@@ -333,9 +304,9 @@ static enum status do_begin(struct sql *base, enum sql_txn kind, bool *ret_other
     if (st != ST_OK || !ret_others)
         return st;
     int64_t version = 0;
-    st = get_i64(c, c->get_data_version, &version, err); /* also fixes what a read transaction sees */
+    st = sqlite_get_i64(c, c->get_data_version, &version, err); /* also fixes what a read transaction sees */
     if (st != ST_OK) {
-        do_rollback(base);
+        sqlite_rollback(base);
         return st;
     }
     *ret_others = version != c->data_version;
@@ -354,9 +325,9 @@ static enum status do_commit(struct sql *base, struct error *err)
         return ST_OK;
     }
     int ext = sqlite3_extended_errcode(c->db);
-    enum status st = fail(c, rc, err);
+    enum status st = sqlite_fail(c, rc, err);
     sqlite3_reset(c->commit);
-    do_rollback(base);
+    sqlite_rollback(base);
     if (ext == SQLITE_IOERR_FSYNC) {
         /* All of it is in the log, only nobody knows whether on the disk. The next commit overwrites it. */
         st = ST_UNKNOWN;
@@ -364,222 +335,6 @@ static enum status do_commit(struct sql *base, struct error *err)
             err->code = st;
     }
     return st;
-}
-
-static int after_commit(void *arg, sqlite3 *db, const char *name, int pages)
-{
-    struct sqlite *c = arg;
-    (void)db;
-    (void)name;
-    if (c->wal)
-        wal_committed(c->wal, pages);
-    return SQLITE_OK;
-}
-
-/* ---- opening and closing ---- */
-
-static enum status open_failed(const char *path, int e, struct error *err)
-{
-    enum status st = out_of_space(e)               ? ST_FULL
-                     : e == ENOENT || e == ENOTDIR ? ST_MISSING
-                     : e == EROFS                  ? ST_READONLY
-                     : e == EACCES || e == EPERM   ? ST_DENIED
-                     : e == EISDIR || e == EINVAL  ? ST_INVALID
-                                                   : ST_IO;
-    return error_set(err, st, "cannot open %s: %s", path, strerror(e));
-}
-
-/* Takes the file for this process. */
-static enum status take(const char *path, int *ret_fd, struct error *err)
-{
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
-    if (fd < 0) {
-        int e = errno;
-        /* A file that may be read but not written deserves better than "permission denied". */
-        if ((e == EACCES || e == EPERM || e == EROFS) && access(path, R_OK) == 0)
-            return error_set(err, ST_READONLY, "%s cannot be written: %s", path, strerror(e));
-        return open_failed(path, e, err);
-    }
-    struct stat sb;
-    if (fstat(fd, &sb) == 0 && !S_ISREG(sb.st_mode)) {
-        close(fd);
-        return error_set(err, ST_INVALID, "%s is no regular file", path);
-    }
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        int e = errno;
-        close(fd);
-        if (e == EWOULDBLOCK)
-            return error_set(err, ST_LOCKED, "%s is in use by another process", path);
-        return error_set(err, ST_IO, "cannot lock %s: %s", path, strerror(e));
-    }
-    *ret_fd = fd;
-    return ST_OK;
-}
-
-static enum status expect_wal(struct sqlite *c, struct error *err)
-{
-    sqlite3_stmt *st;
-    enum status rc = prepare_raw(c, "PRAGMA journal_mode=WAL", &st, err);
-    if (rc != ST_OK)
-        return rc;
-    int step = sqlite3_step(st);
-    if (step != SQLITE_ROW)
-        rc = fail(c, step, err);
-    else if (strcmp((const char *)sqlite3_column_text(st, 0), "wal") != 0)
-        rc = error_set(err, ST_IO, "the file system does not allow a write-ahead log (a network share?)");
-    sqlite3_finalize(st);
-    return rc;
-}
-
-/* page_size and auto_vacuum matter for a file that is still empty only, and only before the log. */
-static enum status configure(struct sqlite *c, const struct sql_options *o, struct error *err)
-{
-    char text[320];
-    uint64_t kib = o->cache_bytes / 1024;
-    snprintf(text, sizeof text,
-             "PRAGMA cache_size=-%d; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=OFF;"
-             "PRAGMA secure_delete=OFF; PRAGMA trusted_schema=OFF",
-             (int)(kib < 64          ? 64
-                   : kib > INT32_MAX ? INT32_MAX
-                                     : kib));
-    enum status st = do_exec(&c->base, text, err);
-    if (st != ST_OK || o->read_only)
-        return st;
-    st = do_exec(&c->base, "PRAGMA page_size=4096; PRAGMA auto_vacuum=INCREMENTAL", err);
-    if (st == ST_OK)
-        st = expect_wal(c, err);
-    if (st == ST_OK)
-        st = do_exec(&c->base,
-                     "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;"
-                     "PRAGMA journal_size_limit=67108864",
-                     err);
-    c->full = true;
-    return st;
-}
-
-static enum status prepare_own(struct sqlite *c, struct error *err)
-{
-    const struct {
-        sqlite3_stmt **st;
-        const char *text;
-    } own[] = {
-        {&c->begin_read, "BEGIN"},
-        {&c->begin_write, "BEGIN IMMEDIATE"},
-        {&c->commit, "COMMIT"},
-        {&c->rollback, "ROLLBACK"},
-        {&c->get_data_version, "PRAGMA data_version"},
-        {&c->free_pages, "PRAGMA freelist_count"},
-        {&c->page_count, "PRAGMA page_count"},
-    };
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
-        enum status st = prepare_raw(c, own[i].text, own[i].st, err);
-        if (st != ST_OK)
-            return st;
-    }
-    return get_i64(c, c->get_data_version, &c->data_version, err);
-}
-
-static enum status read_pragma(struct sqlite *c, const char *text, int64_t *ret, struct error *err)
-{
-    sqlite3_stmt *st;
-    enum status rc = prepare_raw(c, text, &st, err);
-    if (rc != ST_OK)
-        return rc;
-    rc = get_i64(c, st, ret, err);
-    sqlite3_finalize(st);
-    return rc;
-}
-
-/* An empty transaction that writes: the log exists afterwards, and we know that we can write. */
-static enum status start_log(struct sqlite *c, struct error *err)
-{
-    const char *path = sqlite3_db_filename(c->db, "main");
-    enum status st = do_exec(&c->base, "BEGIN IMMEDIATE; COMMIT", err);
-    if (st != ST_OK)
-        return st;
-    st = wal_start(path, sqlite3_filename_wal(path), &c->wal, err);
-    if (st == ST_OK)
-        wal_set_syncing(c->wal, c->sync == SQL_SYNC_SECOND);
-    return st;
-}
-
-static void do_close(struct sql *base)
-{
-    struct sqlite *c = conn_of(base);
-    do_rollback(base);
-    if (c->wal) {
-        wal_stop(c->wal);
-        (void)sqlite3_wal_checkpoint_v2(c->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-    }
-    sqlite3_stmt *own[] = {c->begin_read,       c->begin_write, c->commit,    c->rollback,
-                           c->get_data_version, c->free_pages,  c->page_count};
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-        sqlite3_finalize(own[i]);
-    int rc = sqlite3_close(c->db);
-    assert(rc == SQLITE_OK); /* else a statement was not finalized */
-    (void)rc;
-    if (c->owner_fd >= 0)
-        close(c->owner_fd);
-    mem_free(c);
-}
-
-static enum status open_database(struct sqlite *c, const struct sql_options *o, struct error *err)
-{
-    int flags = o->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-    /* A path is a path: "file:" would be read as a URI. */
-    const char *prefix = strncmp(o->target, "file:", 5) == 0 ? "./" : "";
-    size_t n = strlen(prefix) + strlen(o->target) + 1;
-    char *path = mem_alloc(n);
-    snprintf(path, n, "%s%s", prefix, o->target);
-    int rc = sqlite3_open_v2(path, &c->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
-    mem_free(path);
-    if (rc != SQLITE_OK) {
-        if (c->db && sqlite3_system_errno(c->db) != 0)
-            return open_failed(o->target, sqlite3_system_errno(c->db), err);
-        return error_set(err, status_of(rc, 0), "cannot open %s: %s", o->target, sqlite3_errstr(rc));
-    }
-    sqlite3_extended_result_codes(c->db, 1);
-    sqlite3_busy_timeout(c->db, (int)(o->busy_ms > INT32_MAX ? INT32_MAX : o->busy_ms));
-    return ST_OK;
-}
-
-/* A database that cannot be used is named, whichever step found it out. */
-static void name_database(struct error *err, const char *target)
-{
-    char text[sizeof err->text];
-    if (!err || strstr(err->text, target))
-        return;
-    memcpy(text, err->text, sizeof text);
-    (void)error_set(err, err->code, "%s: %s", target, text);
-}
-
-static enum status do_open(const struct sql_options *o, struct sql **ret, struct error *err)
-{
-    struct sqlite *c = mem_zalloc(sizeof *c);
-    c->base.driver = &sqlite_driver;
-    c->owner_fd = -1;
-    c->sync = o->sync;
-    enum status st = o->read_only ? ST_OK : take(o->target, &c->owner_fd, err);
-    if (st == ST_OK)
-        st = open_database(c, o, err);
-    if (st == ST_OK)
-        st = configure(c, o, err);
-    if (st == ST_OK)
-        st = prepare_own(c, err);
-    if (st == ST_OK)
-        st = read_pragma(c, "PRAGMA page_size", &c->page_size, err);
-    if (st == ST_OK)
-        st = read_pragma(c, "PRAGMA auto_vacuum", &c->auto_vacuum, err);
-    if (st == ST_OK && !o->read_only)
-        st = start_log(c, err);
-    if (st != ST_OK) {
-        name_database(err, o->target);
-        do_close(&c->base);
-        return st;
-    }
-    sqlite3_wal_hook(c->db, after_commit, c);
-    *ret = &c->base;
-    return ST_OK;
 }
 
 /* ---- durability, size, space ---- */
@@ -606,9 +361,9 @@ static enum status do_info(struct sql *base, struct sql_info *ret, struct error 
 {
     struct sqlite *c = conn_of(base);
     int64_t pages = 0, unused = 0;
-    enum status st = get_i64(c, c->page_count, &pages, err);
+    enum status st = sqlite_get_i64(c, c->page_count, &pages, err);
     if (st == ST_OK)
-        st = get_i64(c, c->free_pages, &unused, err);
+        st = sqlite_get_i64(c, c->free_pages, &unused, err);
     if (st != ST_OK)
         return st;
     struct stat sb;
@@ -631,10 +386,10 @@ static enum status do_reclaim(struct sql *base, uint32_t max_pages, bool *ret_mo
     *ret_more = false;
     if (c->auto_vacuum == 0) /* a file that was made without it gives nothing back */
         return ST_OK;
-    enum status st = get_i64(c, c->free_pages, &unused, err);
+    enum status st = sqlite_get_i64(c, c->free_pages, &unused, err);
     if (st != ST_OK || unused < RECLAIM_MIN)
         return st;
-    st = get_i64(c, c->page_count, &pages, err);
+    st = sqlite_get_i64(c, c->page_count, &pages, err);
     if (st != ST_OK || unused < pages / 4)
         return st;
     st = begin_write(c, true, err);
@@ -642,15 +397,15 @@ static enum status do_reclaim(struct sql *base, uint32_t max_pages, bool *ret_mo
         return st;
     char text[64];
     snprintf(text, sizeof text, "PRAGMA incremental_vacuum(%u)", max_pages);
-    st = do_exec(base, text, err);
+    st = sqlite_exec(base, text, err);
     if (st != ST_OK) {
-        do_rollback(base);
+        sqlite_rollback(base);
         return st;
     }
     int64_t left = unused;
-    st = get_i64(c, c->free_pages, &left, err);
+    st = sqlite_get_i64(c, c->free_pages, &left, err);
     if (st != ST_OK) {
-        do_rollback(base);
+        sqlite_rollback(base);
         return st;
     }
     *ret_more = left < unused;
@@ -660,9 +415,9 @@ static enum status do_reclaim(struct sql *base, uint32_t max_pages, bool *ret_mo
 const struct sql_driver sqlite_driver = {
     .scheme = "sqlite",
     .dialect = SQL_SQLITE,
-    .open = do_open,
-    .close = do_close,
-    .exec = do_exec,
+    .open = sqlite_open,
+    .close = sqlite_close,
+    .exec = sqlite_exec,
     .prepare = do_prepare,
     .finalize = do_finalize,
     .bind_i64 = do_bind_i64,
@@ -678,7 +433,7 @@ const struct sql_driver sqlite_driver = {
     .changed_rows = do_changed_rows,
     .begin = do_begin,
     .commit = do_commit,
-    .rollback = do_rollback,
+    .rollback = sqlite_rollback,
     .in_transaction = do_in_transaction,
     .set_sync = do_set_sync,
     .sync = do_sync,

@@ -1,11 +1,13 @@
 /* The store when the disk, the file or the process fails: every failure has its status and a text, nothing
    half-done remains, and work goes on when the cause is gone. */
-#include <dirent.h>
+#include <errno.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mount.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "contract/fixture.h"
@@ -352,6 +354,65 @@ static void cut_short(void)
     }
 }
 
+/* ---- syncs that fail ---- */
+
+/* This program's fdatasync takes the place of the C library's, for SQLite too. */
+static atomic_int sync_fails; /* with this errno */
+
+int fdatasync(int fd)
+{
+    int e = atomic_load(&sync_fails);
+    if (e == 0)
+        return (int)syscall(SYS_fdatasync, fd);
+    errno = e;
+    return -1;
+}
+
+static void a_commit_that_cannot_be_synced(void)
+{
+    CHECK_OK(open_as(DURABILITY_ALWAYS), &err);
+    CHECK_OK(put("k", SLICE("v")), &err);
+    for (int i = 0; i < 3; i++) {
+        atomic_store(&sync_fails, EIO);
+        CHECK_EQ(put("l", SLICE("v")), ST_UNKNOWN);
+        CHECK_EQ(err.code, ST_UNKNOWN);
+        CHECK(has("k") && !has("l"));
+        atomic_store(&sync_fails, 0);
+    }
+    CHECK_OK(put("m", SLICE("v")), &err);
+    CHECK_OK(put("l", SLICE("v")), &err);
+    close_store();
+    open_store();
+    CHECK(has("k") && has("l") && has("m"));
+    close_store();
+}
+
+/* Writes every 20 ms, for at most 3 seconds, until one ends so. */
+static bool comes_to(enum status want)
+{
+    for (int i = 0; i < 150; i++) {
+        if (put("k", SLICE("v")) == want)
+            return true;
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    }
+    return false;
+}
+
+static void a_log_that_cannot_be_synced_every_second(void)
+{
+    CHECK_OK(open_as(DURABILITY_EVERYSEC), &err);
+    CHECK_OK(put("k", SLICE("v")), &err);
+    atomic_store(&sync_fails, EIO);
+    CHECK_OK(put("k", SLICE("v")), &err); /* nobody has tried yet */
+    CHECK(comes_to(ST_IO));
+    CHECK(strstr(err.text, "syncing the write-ahead log failed") != NULL);
+    CHECK_EQ(store_sync(s, &err), ST_IO);
+    CHECK(has("k"));
+    atomic_store(&sync_fails, 0);
+    CHECK(comes_to(ST_OK));
+    close_store();
+}
+
 /* ---- files that go away ---- */
 
 static void files_that_lose_their_names(void)
@@ -556,6 +617,8 @@ int main(int argc, char **argv)
     IN_NEW_PLACE(not_a_database);
     IN_NEW_PLACE(damaged_pages);
     IN_NEW_PLACE(cut_short);
+    IN_NEW_PLACE(a_commit_that_cannot_be_synced);
+    IN_NEW_PLACE(a_log_that_cannot_be_synced_every_second);
     IN_NEW_PLACE(files_that_lose_their_names);
     IN_NEW_PLACE(the_log_stays_short);
     IN_NEW_PLACE(space_is_given_back);

@@ -1,0 +1,233 @@
+/* Opening a SQLite database, owning it and closing it.
+
+   Owned: flock on the database file, through a descriptor of our own. SQLite's own locks are POSIX ones on
+   other bytes, so that the sqlite3 shell and other readers and writers go on as they please; only a second
+   server is refused. POSIX locks have a trap: closing any descriptor of a file drops all of a process's locks
+   on it. So the descriptor is closed after SQLite's last connection, and a process must not open the same
+   file twice. */
+#include "sql/sqlite_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+static enum status open_failed(const char *path, int e, struct error *err)
+{
+    enum status st = sqlite_out_of_space(e)        ? ST_FULL
+                     : e == ENOENT || e == ENOTDIR ? ST_MISSING
+                     : e == EROFS                  ? ST_READONLY
+                     : e == EACCES || e == EPERM   ? ST_DENIED
+                     : e == EISDIR || e == EINVAL  ? ST_INVALID
+                                                   : ST_IO;
+    return error_set(err, st, "cannot open %s: %s", path, strerror(e));
+}
+
+/* Takes the file for this process. */
+static enum status take(const char *path, int *ret_fd, struct error *err)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    if (fd < 0) {
+        int e = errno;
+        /* A file that may be read but not written deserves better than "permission denied". */
+        if ((e == EACCES || e == EPERM || e == EROFS) && access(path, R_OK) == 0)
+            return error_set(err, ST_READONLY, "%s cannot be written: %s", path, strerror(e));
+        return open_failed(path, e, err);
+    }
+    struct stat sb;
+    if (fstat(fd, &sb) == 0 && !S_ISREG(sb.st_mode)) {
+        close(fd);
+        return error_set(err, ST_INVALID, "%s is no regular file", path);
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        int e = errno;
+        close(fd);
+        if (e == EWOULDBLOCK)
+            return error_set(err, ST_LOCKED, "%s is in use by another process", path);
+        return error_set(err, ST_IO, "cannot lock %s: %s", path, strerror(e));
+    }
+    *ret_fd = fd;
+    return ST_OK;
+}
+
+static enum status expect_wal(struct sqlite *c, struct error *err)
+{
+    sqlite3_stmt *st;
+    enum status rc = sqlite_prepare(c, "PRAGMA journal_mode=WAL", &st, err);
+    if (rc != ST_OK)
+        return rc;
+    int step = sqlite3_step(st);
+    if (step != SQLITE_ROW)
+        rc = sqlite_fail(c, step, err);
+    else if (strcmp((const char *)sqlite3_column_text(st, 0), "wal") != 0)
+        rc = error_set(err, ST_IO, "the file system does not allow a write-ahead log (a network share?)");
+    sqlite3_finalize(st);
+    return rc;
+}
+
+/* page_size and auto_vacuum matter for a file that is still empty only, and only before the log. */
+static enum status configure(struct sqlite *c, const struct sql_options *o, struct error *err)
+{
+    char text[320];
+    uint64_t kib = o->cache_bytes / 1024;
+    snprintf(text, sizeof text,
+             "PRAGMA cache_size=-%d; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=OFF;"
+             "PRAGMA secure_delete=OFF; PRAGMA trusted_schema=OFF",
+             (int)(kib < 64          ? 64
+                   : kib > INT32_MAX ? INT32_MAX
+                                     : kib));
+    enum status st = sqlite_exec(&c->base, text, err);
+    if (st != ST_OK || o->read_only)
+        return st;
+    st = sqlite_exec(&c->base, "PRAGMA page_size=4096; PRAGMA auto_vacuum=INCREMENTAL", err);
+    if (st == ST_OK)
+        st = expect_wal(c, err);
+    if (st == ST_OK)
+        st = sqlite_exec(&c->base,
+                         "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;"
+                         "PRAGMA journal_size_limit=67108864",
+                         err);
+    c->full = true;
+    return st;
+}
+
+static enum status prepare_own(struct sqlite *c, struct error *err)
+{
+    const struct {
+        sqlite3_stmt **st;
+        const char *text;
+    } own[] = {
+        {&c->begin_read, "BEGIN"},
+        {&c->begin_write, "BEGIN IMMEDIATE"},
+        {&c->commit, "COMMIT"},
+        {&c->rollback, "ROLLBACK"},
+        {&c->get_data_version, "PRAGMA data_version"},
+        {&c->free_pages, "PRAGMA freelist_count"},
+        {&c->page_count, "PRAGMA page_count"},
+    };
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        enum status st = sqlite_prepare(c, own[i].text, own[i].st, err);
+        if (st != ST_OK)
+            return st;
+    }
+    return sqlite_get_i64(c, c->get_data_version, &c->data_version, err);
+}
+
+static enum status read_pragma(struct sqlite *c, const char *text, int64_t *ret, struct error *err)
+{
+    sqlite3_stmt *st;
+    enum status rc = sqlite_prepare(c, text, &st, err);
+    if (rc != ST_OK)
+        return rc;
+    rc = sqlite_get_i64(c, st, ret, err);
+    sqlite3_finalize(st);
+    return rc;
+}
+
+/* An empty transaction that writes: the log exists afterwards, and we know that we can write. */
+static enum status start_log(struct sqlite *c, struct error *err)
+{
+    const char *path = sqlite3_db_filename(c->db, "main");
+    enum status st = sqlite_exec(&c->base, "BEGIN IMMEDIATE; COMMIT", err);
+    if (st != ST_OK)
+        return st;
+    st = wal_start(path, sqlite3_filename_wal(path), &c->wal, err);
+    if (st == ST_OK)
+        wal_set_syncing(c->wal, c->sync == SQL_SYNC_SECOND);
+    return st;
+}
+
+void sqlite_close(struct sql *base)
+{
+    struct sqlite *c = conn_of(base);
+    sqlite_rollback(base);
+    if (c->wal) {
+        wal_stop(c->wal);
+        (void)sqlite3_wal_checkpoint_v2(c->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    }
+    sqlite3_stmt *own[] = {c->begin_read,       c->begin_write, c->commit,    c->rollback,
+                           c->get_data_version, c->free_pages,  c->page_count};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        sqlite3_finalize(own[i]);
+    int rc = sqlite3_close(c->db);
+    assert(rc == SQLITE_OK); /* else a statement was not finalized */
+    (void)rc;
+    if (c->owner_fd >= 0)
+        close(c->owner_fd);
+    mem_free(c);
+}
+
+static enum status open_database(struct sqlite *c, const struct sql_options *o, struct error *err)
+{
+    int flags = o->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    /* A path is a path: "file:" would be read as a URI. */
+    const char *prefix = strncmp(o->target, "file:", 5) == 0 ? "./" : "";
+    size_t n = strlen(prefix) + strlen(o->target) + 1;
+    char *path = mem_alloc(n);
+    snprintf(path, n, "%s%s", prefix, o->target);
+    int rc = sqlite3_open_v2(path, &c->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    mem_free(path);
+    if (rc != SQLITE_OK) {
+        if (c->db && sqlite3_system_errno(c->db) != 0)
+            return open_failed(o->target, sqlite3_system_errno(c->db), err);
+        return error_set(err, sqlite_status(rc, 0), "cannot open %s: %s", o->target, sqlite3_errstr(rc));
+    }
+    sqlite3_extended_result_codes(c->db, 1);
+    sqlite3_busy_timeout(c->db, (int)(o->busy_ms > INT32_MAX ? INT32_MAX : o->busy_ms));
+    return ST_OK;
+}
+
+/* A database that cannot be used is named, whichever step found it out. */
+static void name_database(struct error *err, const char *target)
+{
+    char text[sizeof err->text];
+    if (!err || strstr(err->text, target))
+        return;
+    memcpy(text, err->text, sizeof text);
+    (void)error_set(err, err->code, "%s: %s", target, text);
+}
+
+static int after_commit(void *arg, sqlite3 *db, const char *name, int pages)
+{
+    struct sqlite *c = arg;
+    (void)db;
+    (void)name;
+    if (c->wal)
+        wal_committed(c->wal, pages);
+    return SQLITE_OK;
+}
+
+enum status sqlite_open(const struct sql_options *o, struct sql **ret, struct error *err)
+{
+    struct sqlite *c = mem_zalloc(sizeof *c);
+    c->base.driver = &sqlite_driver;
+    c->owner_fd = -1;
+    c->sync = o->sync;
+    enum status st = o->read_only ? ST_OK : take(o->target, &c->owner_fd, err);
+    if (st == ST_OK)
+        st = open_database(c, o, err);
+    if (st == ST_OK)
+        st = configure(c, o, err);
+    if (st == ST_OK)
+        st = prepare_own(c, err);
+    if (st == ST_OK)
+        st = read_pragma(c, "PRAGMA page_size", &c->page_size, err);
+    if (st == ST_OK)
+        st = read_pragma(c, "PRAGMA auto_vacuum", &c->auto_vacuum, err);
+    if (st == ST_OK && !o->read_only)
+        st = start_log(c, err);
+    if (st != ST_OK) {
+        name_database(err, o->target);
+        sqlite_close(&c->base);
+        return st;
+    }
+    sqlite3_wal_hook(c->db, after_commit, c);
+    *ret = &c->base;
+    return ST_OK;
+}
