@@ -15,6 +15,8 @@ from harness.resp import Closed, encode
 
 KEYS = 200  # of each writer
 GROUPS = 20  # of ten keys that MSET writes together
+COLLECTIONS_EACH = 9  # small ones of each writer and type; and one large one
+LARGE = b":9"
 FAR = 4_000_000_000_000  # milliseconds: a moment that no test sees
 SHARED_COUNTER = b"shared:counter"
 SHARED_GROUP = [b"shared:group:%d" % i for i in range(10)]
@@ -58,49 +60,118 @@ def change(args, key, function, empty):
     return Command([args[0], key, *args[1:]], apply)
 
 
+def change_two(args, source, target, function, empty):
+    """A command on two collections: function takes their old values and returns the new ones."""
+
+    def apply(keys):
+        found = [keys.get(key, (empty, -1)) for key in (source, target)]
+        for key, (_, expire), after in zip((source, target), found, function(*(value for value, _ in found))):
+            if after:
+                keys[key] = (after, expire)
+            else:
+                keys.pop(key, None)
+
+    return Command([args[0], source, target, *args[1:]], apply)
+
+
+def many(r, key):
+    """How many items a command is about: of large collections so many that they come and go across every size at which
+    the form in memory or the tables changes."""
+    return r.choice([300, 1100]) if key.endswith(LARGE) else r.randint(1, 3)
+
+
 def list_command(r, key, value):
-    which = r.randrange(4)
+    n = many(r, key)
+    which = r.randrange(6)
     if which == 0:
-        return change([b"LPUSH", value, value], key, lambda items: (value, value, *items), ())
+        return change([b"LPUSH", *[value] * n], key, lambda items: (*[value] * n, *items), ())
     if which == 1:
-        return change([b"LPOP"], key, lambda items: items[1:], ())
+        return change([b"LPOP", b"%d" % n], key, lambda items: items[n:], ())
     if which == 2:
-        return change([b"LTRIM", b"-20", b"-1"], key, lambda items: items[-20:], ())
-    return change([b"RPUSH", value], key, lambda items: (*items, value), ())
+        keep = 20 if n <= 3 else r.choice([900, 5000])
+        return change([b"LTRIM", b"-%d" % keep, b"-1"], key, lambda items: items[-keep:], ())
+    if which == 3:
+        target = other(r, key)
+        return change_two([b"LMOVE", b"RIGHT", b"LEFT"], key, target, lambda a, b: (a[:-1], (*a[-1:], *b)), ())
+    return change([b"RPUSH", *(b"%s-%d" % (value, i) for i in range(n))], key, lambda items: (*items, *(b"%s-%d" % (value, i) for i in range(n))), ())
 
 
 def hash_command(r, key, value):
-    field, other = b"f%d" % r.randrange(20), b"f%d" % r.randrange(20)
-    if r.randrange(3) == 0:
-        gone = {field, other}
-        return change([b"HDEL", field, other], key, lambda old: frozenset(p for p in old if p[0] not in gone), frozenset())
+    names = [b"f%d" % r.randrange(20 if many(r, key) <= 3 else 6000) for _ in range(many(r, key))]
+    which = r.randrange(4)
+    if which == 0:
+        gone = set(names)
+        return change([b"HDEL", *names], key, lambda old: frozenset(p for p in old if p[0] not in gone), frozenset())
+    if which == 1:
+
+        def add(old):
+            fields = dict(old)
+            return frozenset({**fields, b"count": b"%d" % (int(fields.get(b"count", 0)) + 3)}.items())
+
+        return change([b"HINCRBY", b"count", b"3"], key, add, frozenset())
 
     def put(old):
-        return frozenset({**dict(old), field: value, other: value}.items())
+        return frozenset({**dict(old), **dict.fromkeys(names, value)}.items())
 
-    return change([b"HSET", field, value, other, value], key, put, frozenset())
+    return change([b"HSET", *(part for name in names for part in (name, value))], key, put, frozenset())
 
 
 def set_command(r, key, value):
-    members = frozenset(b"m%d" % r.randrange(40) for _ in range(3))
-    if r.randrange(3) == 0:
+    n = many(r, key)
+    members = frozenset(b"m%d" % r.randrange(40 if n <= 3 else 6000) for _ in range(n))
+    which = r.randrange(4)
+    if which == 0:
         return change([b"SREM", *members], key, lambda old: old - members, frozenset())
+    if which == 1:
+        moved = frozenset([b"m%d" % r.randrange(40)])
+
+        def move(a, b):
+            return (a - moved, b | moved) if moved <= a else (a, b)
+
+        return change_two([b"SMOVE", *moved], key, other(r, key), move, frozenset())
     return change([b"SADD", *members], key, lambda old: old | members, frozenset())
 
 
 def zset_command(r, key, value):
-    member, score = b"m%d" % r.randrange(40), b"%d" % r.randrange(1000)
+    n = many(r, key)
+    new = {b"m%d" % r.randrange(40 if n <= 3 else 6000): b"%d" % r.randrange(1000) for _ in range(n)}
+    which = r.randrange(5)
 
     def scores(old):
         return dict(zip(old[::2], old[1::2]))
 
-    def flat(new):
-        ordered = sorted(new.items(), key=lambda pair: (int(pair[1]), pair[0]))
+    def flat(now):
+        ordered = sorted(now.items(), key=lambda pair: (int(pair[1]), pair[0]))
         return tuple(part for pair in ordered for part in pair)
 
-    if r.randrange(3) == 0:
-        return change([b"ZREM", member], key, lambda old: flat({m: s for m, s in scores(old).items() if m != member}), ())
-    return change([b"ZADD", score, member], key, lambda old: flat({**scores(old), member: score}), ())
+    if which == 0:
+        return change([b"ZREM", *new], key, lambda old: flat({m: s for m, s in scores(old).items() if m not in new}), ())
+    if which == 1:
+        return change([b"ZPOPMIN", b"%d" % n], key, lambda old: old[2 * n :], ())
+    if which == 2:
+
+        def add(old):
+            now = scores(old)
+            return flat({**now, b"count": b"%d" % (int(now.get(b"count", 0)) + 3)})
+
+        return change([b"ZINCRBY", b"3", b"count"], key, add, ())
+    return change([b"ZADD", *(part for m, s in new.items() for part in (s, m))], key, lambda old: flat({**scores(old), **new}), ())
+
+
+def other(r, key):
+    """Another small collection of the same writer and type."""
+    names = [key.rsplit(b":", 1)[0] + b":%d" % i for i in range(COLLECTIONS_EACH)]
+    return r.choice([name for name in names if name != key])
+
+
+def copy(r, key):
+    target = other(r, key)
+
+    def apply(keys):
+        if key in keys:
+            keys[target] = keys[key]
+
+    return Command([b"COPY", key, target, b"REPLACE"], apply)
 
 
 MAKERS = {b"list": list_command, b"hash": hash_command, b"set": set_command, b"zset": zset_command}
@@ -241,12 +312,19 @@ class Writer:
             return shared(b"INCR", SHARED_COUNTER, counts=True)
         return shared(b"MSET", *(part for k in SHARED_GROUP for part in (k, value)))
 
-    def _family(self, family, value):
+    def _family(self, family, value, alone=True):
         r = self.random
         if family != b"transaction":
-            return MAKERS[family](r, b"%s:%s:%d" % (self.name, family, r.randrange(10)), value)
+            key = b"%s:%s:%d" % (self.name, family, r.randrange(COLLECTIONS_EACH))
+            if alone and r.random() < 0.1:
+                key = key.rsplit(b":", 1)[0] + LARGE
+            elif r.random() < 0.1:
+                return copy(r, key)
+            elif r.random() < 0.05:
+                return expire(key, FAR + self.serial)
+            return MAKERS[family](r, key, value)
         parts = [set_key(b"%s:key:%d" % (self.name, r.randrange(KEYS)), value), increment(b"%s:counter:0" % self.name)]
-        parts += [self._family(other, value) for other in self.families if other != b"transaction"]
+        parts += [self._family(name, value, alone=False) for name in self.families if name != b"transaction"]
         return transaction(parts)
 
     def verify(self, connection):
