@@ -28,6 +28,8 @@ static enum status append_command(struct call *c)
         return ST_OK;
     else if (tail.n)
         st = view_write_range(c->view, call_db(c), c->argv[1], size, tail);
+    else /* who watches the key sees a change */
+        st = view_expire(c->view, call_db(c), c->argv[1], r->expire_at);
     if (st == ST_OK)
         reply_integer(c->reply, size + (int64_t)tail.n);
     return st;

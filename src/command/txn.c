@@ -13,10 +13,8 @@ struct queued {
 };
 
 struct watch {
-    uint32_t db;
+    struct view_watch in_view;
     int64_t version;
-    char *key;
-    size_t nkey;
 };
 
 enum txn_state { TXN_NONE, TXN_OPEN, TXN_RUNNING };
@@ -27,7 +25,7 @@ struct txn {
     bool writes;
     struct queued *queue;
     size_t nqueue, queue_cap;
-    struct watch *watches;
+    struct watch **watches;
     size_t nwatches, watches_cap;
     struct arena arena; /* the queue's arguments */
 };
@@ -62,8 +60,10 @@ void txn_spoil(struct session *s)
 
 static void forget_watches(struct txn *t)
 {
-    for (size_t i = 0; i < t->nwatches; i++)
-        mem_free(t->watches[i].key);
+    for (size_t i = 0; i < t->nwatches; i++) {
+        view_unwatch(&t->watches[i]->in_view);
+        mem_free(t->watches[i]);
+    }
     t->nwatches = 0;
 }
 
@@ -147,12 +147,12 @@ static enum status watched_changed(struct call *c, const struct txn *t, bool *re
 {
     *ret = false;
     for (size_t i = 0; i < t->nwatches && !*ret; i++) {
-        const struct watch *w = &t->watches[i];
+        const struct watch *w = t->watches[i];
         int64_t version;
-        enum status st = view_version(c->view, w->db, slice_of(w->key, w->nkey), &version);
+        enum status st = view_version(c->view, w->in_view.db, w->in_view.key, &version);
         if (st != ST_OK)
             return st;
-        *ret = version != w->version;
+        *ret = w->in_view.touched || version != w->version;
     }
     return ST_OK;
 }
@@ -208,14 +208,19 @@ static enum status watch_key(struct call *c, struct slice key)
     struct txn *t = txn_of(c->session);
     uint32_t db = call_db(c);
     for (size_t i = 0; i < t->nwatches; i++)
-        if (t->watches[i].db == db && slice_eq(slice_of(t->watches[i].key, t->watches[i].nkey), key))
+        if (t->watches[i]->in_view.db == db && slice_eq(t->watches[i]->in_view.key, key))
             return ST_OK;
     int64_t version;
     enum status st = view_version(c->view, db, key, &version);
-    if (st == ST_OK)
-        VEC_PUSH(t->watches, t->nwatches, t->watches_cap) =
-            (struct watch){.db = db, .version = version, .key = mem_strndup(key), .nkey = key.n};
-    return st;
+    if (st != ST_OK)
+        return st;
+    struct watch *w = mem_alloc(sizeof *w + key.n); /* the key follows */
+    if (key.n)
+        memcpy(w + 1, key.p, key.n);
+    *w = (struct watch){.in_view = {.db = db, .key = slice_of(w + 1, key.n)}, .version = version};
+    view_watch(c->view, &w->in_view);
+    VEC_PUSH(t->watches, t->nwatches, t->watches_cap) = w;
+    return ST_OK;
 }
 
 static enum status watch(struct call *c)

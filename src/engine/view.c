@@ -162,6 +162,8 @@ static void install(struct view *v, struct row *old, const struct key_row *k)
 {
     if (v->watch_ready)
         note_ready(v, old, k);
+    if (v->nwatches && k->type != ROW_NONE && !live(v, old))
+        view_touch(v, k->db, k->key);
     struct row *fresh = row_new(k, old->hash);
     fresh->dirty = 1;
     fresh->heat = old->heat;
@@ -335,6 +337,9 @@ enum status view_flush_db(struct view *v, uint32_t db)
 
 enum status view_swap_db(struct view *v, uint32_t a, uint32_t b)
 {
+    enum status st = view_touch_swapped(v, a, b);
+    if (st != ST_OK)
+        return st;
     before_dbs_change(v);
     struct db_row was = v->dbs[a];
     v->dbs[a] = v->dbs[b];

@@ -83,6 +83,20 @@ enum status view_new_id(struct view *v, int64_t *ret) MUST_CHECK;
 /* The version of a live key, 0 when there is none: it changes whenever the key does. */
 enum status view_version(struct view *v, uint32_t db, struct slice key, int64_t *ret) MUST_CHECK;
 
+/* A key that someone watches. touched: it has appeared since, or its database was exchanged; all other
+   changes show in its version. */
+struct view_watch {
+    uint32_t db;
+    struct slice key; /* the caller's, until view_unwatch */
+    bool touched;
+    struct view_watch *next, **link;
+    size_t *count;
+};
+
+/* The caller sets db and key, and keeps the entry where it is until view_unwatch. */
+void view_watch(struct view *v, struct view_watch *w);
+void view_unwatch(struct view_watch *w);
+
 /* ---- keys that someone waits for ---- */
 
 /* While on, the view remembers each key under which a list or a sorted set appears. */

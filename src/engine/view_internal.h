@@ -21,6 +21,9 @@ struct ready_key {
     struct slice key; /* in the batch's arena; p is NULL: any key */
 };
 
+/* Chains of watched keys, by their hash. */
+#define VIEW_WATCH_CHAINS 256
+
 struct row_undo {
     struct row *old;
     struct row *fresh;
@@ -40,6 +43,9 @@ struct view {
     uint32_t next_number;
     bool counts_stale;   /* someone else wrote: count again before believing */
     bool counts_unsaved; /* counted again: the next commit writes the counts */
+
+    struct view_watch *watches[VIEW_WATCH_CHAINS];
+    size_t nwatches;
 
     int64_t id_next, id_end; /* reserved ids; the block ends before id_end */
     bool id_block_is_new;    /* reserved in the running transaction */
@@ -91,6 +97,10 @@ static inline bool view_hash_due(const struct view *v, const struct row_ext *e)
 
 /* How many fields of a hash have expired and are still in the tables (coll_expire.c). */
 enum status view_expired_fields(struct view *v, const struct row_ext *e, int64_t *ret) MUST_CHECK;
+
+/* Marks who watches a key that appears, or any key that is in one of two databases (view_watch.c). */
+void view_touch(struct view *v, uint32_t number, struct slice key);
+enum status view_touch_swapped(struct view *v, uint32_t a, uint32_t b) MUST_CHECK;
 
 /* Deletes the key of a row, which has one. */
 void view_bury(struct view *v, struct row *r);

@@ -1,0 +1,59 @@
+/* Keys that clients watch (WATCH). A key's version tells of every change but those that are undone before
+   anybody looks: a key that appears and is gone again, databases that are exchanged and exchanged back. So
+   whoever watches has an entry here, and these events mark it. */
+#include "base/hash.h"
+#include "engine/view_internal.h"
+
+static struct view_watch **chain(struct view *v, struct slice key)
+{
+    return &v->watches[hash_bytes(key, 0) % VIEW_WATCH_CHAINS];
+}
+
+void view_watch(struct view *v, struct view_watch *w)
+{
+    struct view_watch **head = chain(v, w->key);
+    w->touched = false;
+    w->count = &v->nwatches;
+    w->link = head;
+    w->next = *head;
+    if (w->next)
+        w->next->link = &w->next;
+    *head = w;
+    v->nwatches++;
+}
+
+void view_unwatch(struct view_watch *w)
+{
+    *w->link = w->next;
+    if (w->next)
+        w->next->link = w->link;
+    --*w->count;
+}
+
+void view_touch(struct view *v, uint32_t number, struct slice key)
+{
+    for (struct view_watch *w = *chain(v, key); w; w = w->next)
+        if (v->dbs[w->db].number == number && slice_eq(w->key, key))
+            w->touched = true;
+}
+
+static enum status touch_if_in(struct view *v, struct view_watch *w, uint32_t db)
+{
+    int64_t version;
+    enum status st = view_version(v, db, w->key, &version);
+    w->touched |= st == ST_OK && version != 0;
+    return st;
+}
+
+enum status view_touch_swapped(struct view *v, uint32_t a, uint32_t b)
+{
+    for (size_t i = 0; i < VIEW_WATCH_CHAINS && v->nwatches && a != b; i++)
+        for (struct view_watch *w = v->watches[i]; w; w = w->next) {
+            if (w->db != a && w->db != b)
+                continue;
+            enum status st = touch_if_in(v, w, a);
+            if (st != ST_OK || (st = touch_if_in(v, w, b)) != ST_OK)
+                return st;
+        }
+    return ST_OK;
+}
