@@ -201,9 +201,9 @@ static void compare_views(void)
 /* Before each try: the same state in both, and for a cold try nothing of it in memory. */
 static void prepare(const struct script *t, bool cold)
 {
-    static const char *const empty[] = {"SELECT 0", "FLUSHALL"};
+    static const char *const empty[] = {"UNWATCH", "SELECT 0", "FLUSHALL"};
     fault_set(faulty.store, (struct fault){0});
-    run_both(empty, 2);
+    run_both(empty, 3);
     run_both(t->prepare, count_lines(t->prepare));
     if (cold) /* somebody else's write: whatever is in memory is void */
         outside("PRAGMA synchronous = OFF; UPDATE larder_meta SET value = value WHERE name = 'created'");
