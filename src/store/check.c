@@ -191,6 +191,6 @@ enum status store_check(const char *url, FILE *out, bool *ret_ok, struct error *
         return st;
     *ret_ok = total == 0;
     if (total)
-        fprintf(out, "%" PRIu64 " findings\n", total);
+        fprintf(out, "%" PRIu64 " %s\n", total, total == 1 ? "finding" : "findings");
     return ST_OK;
 }

@@ -319,6 +319,7 @@ enum status store_open(const struct store_options *o, struct store **ret, struct
         do_close(&s->base);
         return st;
     }
+    driver->stop_waiting(s->sql);
     *ret = &s->base;
     return ST_OK;
 }

@@ -115,7 +115,8 @@ struct changes {
     size_t ndbs;
 };
 
-/* Called for each row; anything but ST_OK stops the read, which then returns that status. */
+/* Called for each row; anything but ST_OK stops the read, which then returns that status. Must not call the
+   store. */
 typedef enum status store_key_fn(void *arg, const struct key_row *row);
 typedef enum status store_item_fn(void *arg, const struct item_row *row);
 
@@ -155,11 +156,12 @@ struct item_scan {
     enum item_order order;
     bool reverse;
     bool has_min, has_max;
-    int64_t min, max;                /* BY_POS, BY_ORD, BY_EXPIRY */
-    struct slice min_name, max_name; /* BY_NAME; BY_SCORE: ties are broken by name */
-    double min_score, max_score;     /* BY_SCORE */
-    bool below_max;                  /* BY_SCORE: what equals max is out of the range */
-    uint32_t skip;                   /* rows left out at the start of the range */
+    int64_t min, max; /* BY_POS, BY_ORD, BY_EXPIRY */
+    struct slice min_name,
+        max_name;                /* BY_NAME; BY_SCORE: ties are broken by name, max_name.p NULL: all names */
+    double min_score, max_score; /* BY_SCORE */
+    bool below_max;              /* BY_SCORE: what equals max is out of the range */
+    uint32_t skip;               /* rows left out at the start of the range */
     uint32_t limit;
 };
 
@@ -235,7 +237,7 @@ struct store_options {
     enum durability durability;
     uint32_t databases;
     uint64_t page_cache; /* bytes the database's own cache may take */
-    uint32_t busy_ms;    /* how long to wait for another process's lock */
+    uint32_t busy_ms;    /* how long opening waits for another process's lock; afterwards nothing waits */
     bool read_only;      /* for inspection: no lock, no migration */
 };
 
