@@ -30,8 +30,8 @@ struct sql_options {
     const char *target; /* the URL without its scheme: a path */
     enum sql_sync sync;
     uint64_t cache_bytes;
-    uint32_t busy_ms;
-    bool read_only; /* takes no ownership, creates nothing */
+    uint32_t busy_ms; /* how long to wait for another process's lock, until stop_waiting */
+    bool read_only;   /* takes no ownership, creates nothing */
 };
 
 struct sql_info {
@@ -87,6 +87,9 @@ struct sql_driver {
     bool (*in_transaction)(struct sql *c);
 
     /* Everything below runs between transactions. */
+
+    /* From now on a lock that another process holds is ST_BUSY (almost) at once. */
+    void (*stop_waiting)(struct sql *c);
     enum status (*set_sync)(struct sql *c, enum sql_sync sync, struct error *err);
     enum status (*sync)(struct sql *c, struct error *err);
     enum status (*info)(struct sql *c, struct sql_info *ret, struct error *err);

@@ -345,6 +345,12 @@ static enum status do_sync(struct sql *base, struct error *err)
     return c->wal ? wal_sync(c->wal, err) : ST_OK;
 }
 
+/* A moment is left for one who is about to let go: SQLite sleeps a millisecond and tries once more. */
+static void do_stop_waiting(struct sql *base)
+{
+    sqlite3_busy_timeout(conn_of(base)->db, 1);
+}
+
 static enum status do_set_sync(struct sql *base, enum sql_sync sync, struct error *err)
 {
     struct sqlite *c = conn_of(base);
@@ -435,6 +441,7 @@ const struct sql_driver sqlite_driver = {
     .commit = do_commit,
     .rollback = sqlite_rollback,
     .in_transaction = do_in_transaction,
+    .stop_waiting = do_stop_waiting,
     .set_sync = do_set_sync,
     .sync = do_sync,
     .info = do_info,

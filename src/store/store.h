@@ -156,12 +156,11 @@ struct item_scan {
     enum item_order order;
     bool reverse;
     bool has_min, has_max;
-    int64_t min, max; /* BY_POS, BY_ORD, BY_EXPIRY */
-    struct slice min_name,
-        max_name;                /* BY_NAME; BY_SCORE: ties are broken by name, max_name.p NULL: all names */
-    double min_score, max_score; /* BY_SCORE */
-    bool below_max;              /* BY_SCORE: what equals max is out of the range */
-    uint32_t skip;               /* rows left out at the start of the range */
+    int64_t min, max;                /* BY_POS, BY_ORD, BY_EXPIRY */
+    struct slice min_name, max_name; /* BY_NAME; BY_SCORE: they break ties, a max_name of NULL bounds none */
+    double min_score, max_score;     /* BY_SCORE */
+    bool below_max;                  /* BY_SCORE: what equals max is out of the range */
+    uint32_t skip;                   /* rows left out at the start of the range */
     uint32_t limit;
 };
 
