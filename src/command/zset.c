@@ -40,11 +40,18 @@ enum status zset_reply_item(void *output, const struct coll_item *item)
     return ST_OK;
 }
 
-double zset_stored_score(const struct coll *z, struct slice name, double score)
+/* Either sign. */
+static bool is_zero(double score)
 {
-    bool zero = score >= 0 && score <= 0;
-    bool small = coll_size(z) < ZSET_LISTPACK_ENTRIES && name.n <= ZSET_LISTPACK_VALUE;
-    return zero && small ? 0 : score;
+    return score >= 0 && score <= 0;
+}
+
+/* The score that Redis would keep for a new or changed member: a small sorted set has no -0, because it is a
+   listpack of integers and texts. */
+static double stored_score(const struct coll *z, struct slice name, double score)
+{
+    bool listpack = coll_size(z) < ZSET_LISTPACK_ENTRIES && name.n <= ZSET_LISTPACK_VALUE;
+    return listpack && is_zero(score) ? 0 : score;
 }
 
 enum status zset_gather_item(void *gather, const struct coll_item *item)
@@ -63,10 +70,14 @@ void zset_gather_release(struct zset_gather *g)
 enum status zset_store(struct call *c, struct slice key, const struct coll_item *items, size_t n)
 {
     struct coll *z;
+    bool listpack = n <= ZSET_LISTPACK_ENTRIES;
+    for (size_t i = 0; listpack && i < n; i++)
+        listpack = items[i].name.n <= ZSET_LISTPACK_VALUE;
     enum status st = coll_replace(c->view, call_db(c), key, ROW_ZSET, &z);
     for (size_t i = 0; st == ST_OK && i < n; i++) {
-        struct coll_item item = {.name = items[i].name};
-        item.score = zset_stored_score(z, item.name, items[i].score);
+        struct coll_item item = {.name = items[i].name, .score = items[i].score};
+        if (listpack && is_zero(item.score))
+            item.score = 0;
         st = coll_put_known(z, &item, NULL);
     }
     return st == ST_OK ? coll_save(z) : st;
@@ -149,7 +160,7 @@ static enum status add_member(struct call *c, struct coll *z, struct add *a, dou
         return ST_OK;
     a->added += !found;
     a->updated += found;
-    struct coll_item item = {.name = name, .score = zset_stored_score(z, name, score)};
+    struct coll_item item = {.name = name, .score = stored_score(z, name, score)};
     return coll_put_known(z, &item, found ? &old : NULL);
 }
 

@@ -25,10 +25,6 @@ struct zset_output {
 };
 enum status zset_reply_item(void *output, const struct coll_item *item) MUST_CHECK;
 
-/* The score that Redis would keep: a small sorted set has no -0, because it is a listpack of integers and
- * texts. */
-double zset_stored_score(const struct coll *z, struct slice name, double score);
-
 /* A set up to this size is a listpack in Redis, unless a member has more bytes than this. */
 #define ZSET_LISTPACK_ENTRIES 128
 #define ZSET_LISTPACK_VALUE   64
