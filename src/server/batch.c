@@ -15,6 +15,8 @@
 #define MAX_INLINE    ((uint64_t)64 << 10)
 #define PENDING_BYTES ((size_t)32 << 20) /* changes, or replies, beyond which a batch ends early */
 
+#define LOCK_RETRY_US 5000 /* between two tries to get a lock that another process holds */
+
 /* How many calls ahead keys are fetched, in two steps. */
 #define SOON 8
 #define NEXT 4
@@ -137,6 +139,14 @@ void batch_depends(struct worker *w, struct client *c, size_t start)
         (struct batch_reply){.client = c, .start = start, .end = c->out.len};
 }
 
+static bool has_to_wait(struct worker *w, const struct batch_call *call)
+{
+    if (w->server.pause == PAUSE_NONE && !w->lock_since_us)
+        return false;
+    bool may_write = command_may_write(&call->client->session, call->cmd, call->argv, call->argc);
+    return (may_write && w->lock_since_us) || server_paused(&w->server, may_write, worker_now(w));
+}
+
 /* Runs one call; returns how much it said. */
 static size_t run_call(struct worker *w, const struct batch_call *call, const struct error *write_err)
 {
@@ -147,9 +157,7 @@ static size_t run_call(struct worker *w, const struct batch_call *call, const st
         c->stalled = true;
         return 0;
     }
-    if (w->server.pause != PAUSE_NONE &&
-        server_paused(&w->server, command_may_write(&c->session, call->cmd, call->argv, call->argc),
-                      worker_now(w))) {
+    if (has_to_wait(w, call)) {
         client_pause(c);
         return 0;
     }
@@ -241,6 +249,28 @@ static void look_ahead(const struct worker *w, size_t at)
         view_expect_next(w->server.view, b->calls[at + NEXT].hash);
 }
 
+/* Whether the lock was to be had. Those who write wait for as long as busy-timeout says, then they are told.
+ */
+static void note_lock(struct worker *w, bool held)
+{
+    int64_t now = worker_now(w);
+    if (held && !w->lock_since_us)
+        w->lock_since_us = now;
+    if (!held || now - w->lock_since_us >= (int64_t)worker_config(w)->busy_timeout_ms * 1000)
+        w->lock_since_us = 0;
+    else
+        w->lock_retry_us = now + LOCK_RETRY_US;
+}
+
+static enum status begin(struct worker *w, struct error *write_err, struct error *err)
+{
+    bool write = w->batch.write && !(w->lock_since_us && worker_now(w) < w->lock_retry_us);
+    enum status st = engine_begin(w->server.engine, write, write_err, err);
+    if (write)
+        note_lock(w, write_err->code == ST_BUSY);
+    return st;
+}
+
 /* One transaction: calls from `at` on, as many as are not too much at once. Returns where it stopped. */
 static size_t run_transaction(struct worker *w, size_t at)
 {
@@ -248,7 +278,7 @@ static size_t run_transaction(struct worker *w, size_t at)
     struct engine *engine = w->server.engine;
     struct error write_err, err;
     size_t said = 0, last_reply = 0;
-    enum status st = engine_begin(engine, b->write, &write_err, &err);
+    enum status st = begin(w, &write_err, &err);
     w->server.unreadable = st != ST_OK;
     if (st != ST_OK)
         write_err = err;

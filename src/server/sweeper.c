@@ -26,7 +26,8 @@ static void adapt(struct sweeper *s, int64_t took_us, uint64_t did, uint32_t max
 
 static void failed(struct worker *w, const struct error *err)
 {
-    if (!worker_may_warn(w, &w->sweeper.warned_us))
+    /* Another process writes: there is time. */
+    if (err->code == ST_BUSY || !worker_may_warn(w, &w->sweeper.warned_us))
         return;
     char text[2 * sizeof err->text];
     log_warning("the sweeper failed", "status=%s error=%s", status_name(err->code),

@@ -218,9 +218,13 @@ static void gather_ready(struct worker *w)
 
 static void resume_paused(struct worker *w)
 {
-    if (w->paused.len == 0)
+    if (w->paused.len == 0) {
+        w->lock_since_us = 0;
         return;
+    }
     int64_t left = w->server.pause == PAUSE_NONE ? 0 : w->server.pause_until_us - worker_now(w);
+    if (w->lock_since_us && left < w->lock_retry_us - worker_now(w))
+        left = w->lock_retry_us - worker_now(w);
     if (left > 0) {
         arm(w->pause_timer, left + 1000);
         return;

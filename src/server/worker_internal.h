@@ -32,11 +32,15 @@ struct worker {
     int64_t commit_warned_us, http_warned_us; /* when it was last logged */
     uint64_t batches;
     uint32_t max_clients; /* as configured, or what the limit of descriptors allows */
+    /* Another process holds the database's lock. Clients that write wait among the paused ones; who reads
+       goes on. */
+    int64_t lock_since_us; /* 0: nobody waits for it */
+    int64_t lock_retry_us; /* when to try again */
     struct batch batch;
     struct sweeper sweeper;
     struct client_list ready;  /* have input to parse without waiting for more */
     struct client_list flush;  /* have output that may leave now */
-    struct client_list paused; /* wait for CLIENT UNPAUSE */
+    struct client_list paused; /* wait for the end of CLIENT PAUSE, or for the database's lock */
     struct client_list dead;   /* to be freed at the end of the turn */
 };
 

@@ -8,11 +8,12 @@ import signal
 import sqlite3
 import subprocess
 import tempfile
+import time
 
 import pytest
 
 from harness import servers, store, wait
-from harness.resp import ServerError
+from harness.resp import ServerError, encode
 
 pytestmark = pytest.mark.sqlite
 
@@ -366,6 +367,32 @@ def test_a_writer_that_holds_the_lock(fleet):
             assert c("GET", "k") == b"new"
         finally:
             writer.close()
+
+
+def test_readers_go_on_while_writers_wait_for_the_lock(larder, client):
+    client("SET", "k", "old")
+    writer = sqlite3.connect(larder.store.path, isolation_level=None)
+    with larder.connect() as first, larder.connect() as second, larder.connect() as third:
+        try:
+            writer.execute("BEGIN IMMEDIATE")
+            first.send(encode(["GET", "k"]) + encode(["APPEND", "k", "1"]) + encode(["GET", "k"]))
+            assert first.read().value == b"old"
+            start = time.monotonic()
+            for _ in range(200):
+                assert client("GET", "k") == b"old"
+            assert time.monotonic() - start < 2.0, "reads waited for the lock"
+            second.send(encode(["MULTI"]) + encode(["APPEND", "k", "2"]) + encode(["EXEC"]))
+            assert second.read().value == b"OK"
+            third.send(encode(["LPUSH", "list", "x"]))
+            third.close()
+            assert client("EXISTS", "k", "list") == 1
+        finally:
+            writer.execute("COMMIT")
+            writer.close()
+        assert [first.read().value, first.read().value] == [b"4", b"old1"]
+        assert second.read().value == b"QUEUED"
+        assert second.read().plain() == [5]
+        assert client("GET", "k") == b"old12"
 
 
 def test_signals_that_are_no_reason_to_end(larder, client):
