@@ -17,6 +17,8 @@
    take no notice of any of this. */
 #include "engine/coll_internal.h"
 
+#define MUCH_SHARE 4 /* much of a hash has expired when more than one field in so many has */
+
 static bool expired(int64_t expire_at, int64_t now)
 {
     return expire_at != EXPIRE_NEVER && expire_at <= now;
@@ -111,29 +113,46 @@ static enum status add_gone(void *arg, const struct coll_item *item)
     return ST_OK;
 }
 
-static enum status gather_expired(struct coll *c, uint32_t max, struct gone *ret)
+static enum status add_expired(void *arg, const struct coll_item *item)
 {
-    int64_t now = view_now(c->v);
+    const struct gone *g = arg;
+    return expired(item->expire_at, view_now(g->c->v)) ? add_gone(arg, item) : ST_OK;
+}
+
+/* In the tables: where much has expired, what of it has the highest numbers, because neighbours go together
+   and little has to be renumbered; else by the index. */
+static enum status gather_rows(struct coll *c, uint32_t max, struct gone *ret)
+{
+    struct item_scan last = {
+        .table = ITEM_HASH, .id = c->id, .order = ITEMS_BY_ORD, .reverse = true, .limit = max};
+    struct item_scan first = {
+        .table = ITEM_HASH,
+        .id = c->id,
+        .order = ITEMS_BY_EXPIRY,
+        .has_max = true,
+        .max = view_now(c->v),
+        .limit = max,
+    };
+    struct coll_walk w = {.fn = add_expired, .arg = ret};
+    enum status st = ST_OK;
+    if (c->expired > c->size / MUCH_SHARE)
+        st = view_scan_items(c->v, &last, coll_walk_row, &w);
+    if (st == ST_OK && ret->n == 0)
+        st = view_scan_items(c->v, &first, coll_walk_row, &w);
+    return st;
+}
+
+static enum status gather(struct coll *c, uint32_t max, struct gone *ret)
+{
     enum status st = ST_OK;
     *ret = (struct gone){.c = c};
     ret->names = arena_alloc(&c->v->scratch, max * sizeof *ret->names);
     ret->ords = arena_alloc(&c->v->scratch, max * sizeof *ret->ords);
-    if (!c->res) {
-        struct item_scan q = {
-            .table = ITEM_HASH,
-            .id = c->id,
-            .order = ITEMS_BY_EXPIRY,
-            .has_max = true,
-            .max = now,
-            .limit = max,
-        };
-        struct coll_walk w = {.fn = add_gone, .arg = ret};
-        return view_scan_items(c->v, &q, coll_walk_row, &w);
-    }
+    if (!c->res)
+        return gather_rows(c, max, ret);
     for (size_t i = 0; st == ST_OK && i < c->res->size && ret->n < max; i++) {
         struct coll_item item = coll_from_member(resident_at(c->res, i));
-        if (expired(item.expire_at, now))
-            st = add_gone(ret, &item);
+        st = add_expired(ret, &item);
     }
     return st;
 }
@@ -207,7 +226,7 @@ enum status coll_purge(struct view *v, uint32_t db, struct slice key, uint32_t m
     }
     struct coll *c;
     struct gone gone;
-    if ((st = coll_of_row(v, db, row, &c)) != ST_OK || (st = gather_expired(c, max, &gone)) != ST_OK)
+    if ((st = coll_of_row(v, db, row, &c)) != ST_OK || (st = gather(c, max, &gone)) != ST_OK)
         return st;
     st = take_gone(c, &gone);
     if (st == ST_OK && c->expired == 0)

@@ -5,13 +5,16 @@
 #include "engine/coll_internal.h"
 #include "engine/view_internal.h"
 
+#define FIELD_STEPS 8 /* of the sweeper that remove fields, between two that remove other rows */
+
 struct engine {
     struct store *store;
     struct view view;
     struct engine_stats stats;
     struct error call_err;
-    bool in_write; /* the running transaction may write */
-    bool unsure;   /* memory may be behind the tables: a commit's outcome or the databases are not known */
+    bool in_write;        /* the running transaction may write */
+    unsigned field_steps; /* in a row */
+    bool unsure; /* memory may be behind the tables: a commit's outcome or the databases are not known */
 };
 
 static enum status load_dbs(struct engine *e, struct error *err)
@@ -253,7 +256,7 @@ static enum status note_due(void *arg, const struct key_row *k)
     return ST_OK;
 }
 
-static enum status purge_due(struct engine *e, uint32_t max, bool *ret_more, uint64_t *ret_rows)
+static enum status purge_due(struct engine *e, uint32_t max, uint64_t *ret_rows)
 {
     struct view *v = &e->view;
     struct due_hashes due = {.v = v, .at = arena_alloc(&v->arena, max * sizeof *due.at)};
@@ -265,7 +268,6 @@ static enum status purge_due(struct engine *e, uint32_t max, bool *ret_more, uin
         st = coll_purge(v, due.at[i].db, due.at[i].key, max - (uint32_t)rows, &did);
         rows += did;
     }
-    *ret_more = rows >= max;
     *ret_rows = rows;
     return st;
 }
@@ -279,14 +281,11 @@ static enum status note_any(void *arg, const struct key_row *k)
 
 /* Expired fields are not removed as rows but as a command would do it, so that numbers, sizes and what is in
    memory stay right. */
-static enum status sweep_fields(struct engine *e, uint32_t max, bool *ret_more, uint64_t *ret_rows,
-                                struct error *err)
+static enum status sweep_fields(struct engine *e, uint32_t max, uint64_t *ret_rows, struct error *err)
 {
     struct view *v = &e->view;
     struct key_scan q = {.order = KEYS_DUE, .now = clock_wall_us() / 1000, .limit = 1};
     bool any = false, changed;
-    *ret_more = false;
-    *ret_rows = 0;
     enum status st = store_scan_keys(e->store, &q, note_any, &any, err);
     if (st != ST_OK || !any || max == 0)
         return st;
@@ -295,7 +294,7 @@ static enum status sweep_fields(struct engine *e, uint32_t max, bool *ret_more, 
         return st;
     engine_enter(e);
     v->err = err;
-    st = purge_due(e, max, ret_more, ret_rows);
+    st = purge_due(e, max, ret_rows);
     v->err = &e->call_err;
     arena_reset(&v->scratch);
     if (st == ST_OK) {
@@ -308,19 +307,32 @@ static enum status sweep_fields(struct engine *e, uint32_t max, bool *ret_more, 
     return st;
 }
 
+static void swept(struct engine *e, int64_t start)
+{
+    e->stats.sweep_passes++;
+    e->stats.sweep_us += (uint64_t)(clock_mono_us() - start);
+}
+
 enum status engine_sweep(struct engine *e, uint32_t max_rows, bool *ret_more, uint64_t *ret_rows,
                          struct error *err)
 {
     struct view *v = &e->view;
-    uint64_t fields;
-    bool more_fields;
     int64_t start = clock_mono_us();
-    enum status st = sweep_fields(e, (max_rows + 1) / 2, &more_fields, &fields, err);
-    if (st != ST_OK)
+    enum status st;
+    *ret_rows = 0;
+    if (e->field_steps < FIELD_STEPS && (st = sweep_fields(e, max_rows, ret_rows, err)) != ST_OK)
         return st;
+    if (*ret_rows) {
+        swept(e, start);
+        e->field_steps++;
+        *ret_more = true;
+        return ST_OK;
+    }
+    bool more_fields = e->field_steps == FIELD_STEPS;
+    e->field_steps = 0;
     struct sweep_budget budget = {
         .now = clock_wall_us() / 1000,
-        .max_rows = max_rows > fields ? max_rows - (uint32_t)fields : 0,
+        .max_rows = max_rows,
         .dbs = v->dbs,
         .ndbs = v->ndbs,
         .fn = forget_row,
@@ -335,16 +347,14 @@ enum status engine_sweep(struct engine *e, uint32_t max_rows, bool *ret_more, ui
         v->counts_stale |= v->counts_unsaved;
         return st;
     }
-    uint64_t rows = result.expired + result.deleted + result.items + fields;
-    if (rows) {
-        e->stats.sweep_passes++;
-        e->stats.sweep_us += (uint64_t)(clock_mono_us() - start);
+    *ret_more = result.more || more_fields;
+    *ret_rows = result.expired + result.deleted + result.items;
+    if (*ret_rows) {
+        swept(e, start);
         e->stats.expired_by_sweep += result.expired;
         e->stats.deleted_by_sweep += result.deleted;
         e->stats.items_by_sweep += result.items;
     }
-    *ret_more = result.more || more_fields;
-    *ret_rows = rows;
     return ST_OK;
 }
 
