@@ -397,7 +397,11 @@ static enum status getkeys(struct call *c, bool with_flags)
     int *index = arena_alloc(c->arena, (size_t)argc * sizeof *index);
     uint32_t *flags = arena_alloc(c->arena, (size_t)argc * sizeof *flags);
     int n = command_keys(cmd, argv, argc, index, flags, argc);
-    reply_array(c->reply, n > 0 ? (size_t)n : 0);
+    if (n <= 0) {
+        reply_error(c->reply, "ERR Invalid arguments specified for command");
+        return ST_OK;
+    }
+    reply_array(c->reply, (size_t)n);
     for (int i = 0; i < n; i++) {
         if (with_flags)
             reply_array(c->reply, 2);
