@@ -62,7 +62,7 @@ enum status view_expired_fields(struct view *v, const struct row_ext *e, int64_t
         r->expired_as_of = now;
     }
     int64_t since = r && r->expired_as_of <= now ? r->expired_as_of : 0;
-    if (since == now) {
+    if (r && since == now) {
         *ret = r->expired;
         v->depends |= r->touched;
         return ST_OK;
