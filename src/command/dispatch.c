@@ -323,6 +323,9 @@ void reply_status(struct reply *r, enum status st, const struct error *err)
     case ST_MISSING:
         reply_errorf(r, "IOERR The database cannot be read or written: %s", text);
         break;
+    case ST_INVALID:
+        reply_errorf(r, "ERR %s", text);
+        break;
     case ST_CORRUPT:
         reply_errorf(r, "ERR The database is damaged: %s", text);
         break;

@@ -123,7 +123,7 @@ static enum status forget(struct engine *e, struct error *err)
 {
     cache_drop(e->view.cache);
     residents_drop_all(&e->view.residents);
-    e->view.counts_stale = true;
+    e->view.counts_stale = e->view.counts_unsaved = true;
     e->unsure = false;
     return load_dbs(e, err);
 }

@@ -433,8 +433,7 @@ void view_undo(struct view *v)
         row_free(u.fresh);
     }
     items_undo(&v->items);
-    if (v->wrote)
-        residents_drop_touched(&v->residents);
+    residents_drop_touched(&v->residents);
     v->ntrash = v->call_trash;
     v->nready = v->call_ready;
     if (v->call_dbs_changed) {
@@ -545,9 +544,13 @@ static void gather_dbs(struct view *v, struct changes *out)
     struct db_row *dbs = arena_alloc(&v->scratch, (v->ndbs + 1) * sizeof *dbs);
     view_counts(v, dbs);
     for (uint32_t i = 0; i < v->ndbs; i++) {
-        if (v->dbs_pending || v->counts_unsaved || v->db_written[i] || dbs[i].keys != v->dbs[i].keys ||
-            dbs[i].expires != v->dbs[i].expires)
-            dbs[out->ndbs++] = dbs[i];
+        if (!v->dbs_pending && !v->counts_unsaved && !v->db_written[i] && dbs[i].keys == v->dbs[i].keys &&
+            dbs[i].expires == v->dbs[i].expires)
+            continue;
+        /* Counts that are not known stay so over a restart. */
+        if (v->counts_stale)
+            dbs[i].keys = dbs[i].expires = -1;
+        dbs[out->ndbs++] = dbs[i];
     }
     out->dbs = dbs;
 }

@@ -42,7 +42,7 @@ struct view {
     uint32_t ndbs;
     uint32_t next_number;
     bool counts_stale;   /* someone else wrote: count again before believing */
-    bool counts_unsaved; /* counted again: the next commit writes the counts */
+    bool counts_unsaved; /* counted again, or not known any more: the next commit says so */
 
     struct view_watch *watches[VIEW_WATCH_CHAINS];
     size_t nwatches;

@@ -78,18 +78,25 @@ enum status view_has_items(struct view *v, enum item_table table, int64_t id, co
     return st;
 }
 
-enum status view_put_item(struct view *v, const struct item_row *row)
+/* Refused here rather than at the commit, where it would fail the whole batch. */
+static enum status put_item(struct view *v, const struct item_row *row, bool fresh)
 {
-    items_put(&v->items, row, false);
+    size_t n = row->ref.name.n + row->value.n;
+    if (n > STORE_ITEM_BYTES)
+        return error_set(v->err, ST_INVALID, "an item of %zu bytes is larger than a row can be", n);
+    items_put(&v->items, row, fresh);
     v->wrote = v->depends = true;
     return ST_OK;
 }
 
+enum status view_put_item(struct view *v, const struct item_row *row)
+{
+    return put_item(v, row, false);
+}
+
 enum status view_add_item(struct view *v, const struct item_row *row)
 {
-    items_put(&v->items, row, true);
-    v->wrote = v->depends = true;
-    return ST_OK;
+    return put_item(v, row, true);
 }
 
 enum status view_del_item(struct view *v, const struct item_ref *ref)

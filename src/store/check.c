@@ -52,7 +52,7 @@ static const struct check {
       " SELECT 'database ' || d.db || ' counts ' || d.keys || ' keys, ' || d.expires || ' with an expiry;"
       " its rows are ' || coalesce(n.keys, 0) || ' and ' || coalesce(n.expires, 0)"
       "  FROM larder_db AS d LEFT JOIN n USING (number)"
-      "  WHERE d.keys <> coalesce(n.keys, 0) OR d.expires <> coalesce(n.expires, 0)"
+      "  WHERE d.keys >= 0 AND (d.keys <> coalesce(n.keys, 0) OR d.expires <> coalesce(n.expires, 0))"
       " UNION ALL SELECT 'database number ' || number || ' has ' || keys || ' rows, but nothing refers to it'"
       "  FROM n WHERE number NOT IN (SELECT number FROM larder_db)"
       "  AND number NOT IN (SELECT id FROM larder_trash WHERE type = 100)"}},

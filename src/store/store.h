@@ -45,6 +45,10 @@ enum item_table {
 #define STORE_INLINE_BYTES 65536
 #define STORE_CHUNK_BYTES  16384
 
+/* What one item may take, name and value together: no database has rows without end (SQLite's end at a
+ * billion bytes). */
+#define STORE_ITEM_BYTES ((size_t)900 * 1000 * 1000)
+
 /* expire_at: 0 never, -1 deleted, else milliseconds since the epoch. */
 #define EXPIRE_NEVER   0
 #define EXPIRE_DELETED (-1)

@@ -395,6 +395,20 @@ def test_readers_go_on_while_writers_wait_for_the_lock(larder, client):
         assert client("GET", "k") == b"old12"
 
 
+def test_counts_that_another_writer_made_wrong_are_not_believed_after_a_kill(larder):
+    with larder.connect() as c:
+        c("SET", "ours", "1")
+        writer = sqlite3.connect(larder.store.path, isolation_level=None)
+        writer.execute("DELETE FROM larder_key WHERE key = CAST('ours' AS BLOB)")
+        writer.close()
+        c("SET", "other", "1")
+    larder.kill()
+    larder.start()
+    with larder.connect() as c:
+        assert c("DBSIZE") == 1
+        assert c("KEYS", "*") == [b"other"]
+
+
 def test_signals_that_are_no_reason_to_end(larder, client):
     for signo in (signal.SIGPIPE, signal.SIGXFSZ):
         os.kill(larder.pid, signo)
