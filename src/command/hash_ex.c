@@ -119,7 +119,7 @@ static enum status hgetex(struct call *c)
         return st;
     reply_array(c->reply, (size_t)o.fields.n);
     for (int i = 0; st == ST_OK && i < o.fields.n; i++) {
-        struct coll_item item;
+        struct coll_item item = {.expire_at = EXPIRE_NEVER};
         bool found = false;
         if (h)
             st = coll_find(h, c->argv[o.fields.first + i], &found, &item);

@@ -49,40 +49,45 @@ static enum status count_rows(struct view *v, int64_t id, int64_t since, int64_t
     return view_count_items(v, &q, ret);
 }
 
+/* Brings the count that is kept with a hash to a moment. */
+static enum status count_on(struct view *v, struct resident *r, int64_t now)
+{
+    if (r->expired_as_of == now)
+        return ST_OK;
+    if (!resident_stands_in(r)) {
+        r->expired = count_members(r, now);
+        r->expired_as_of = now;
+        return ST_OK;
+    }
+    int64_t since = r->expired_as_of < now ? r->expired_as_of : 0, more;
+    enum status st = count_rows(v, r->id, since, now, &more);
+    if (st != ST_OK)
+        return st;
+    if (view_has_changes(v)) /* it may count what the batch did, and is gone when the batch is */
+        residents_before(&v->residents, r);
+    r->expired = since ? r->expired + more : more;
+    r->expired_as_of = now;
+    return ST_OK;
+}
+
 enum status view_expired_fields(struct view *v, const struct row_ext *e, int64_t *ret)
 {
-    int64_t now = view_now(v), more;
     *ret = 0;
     if (!view_hash_due(v, e))
         return ST_OK;
     struct resident *r = residents_find(&v->residents, e->id);
-    bool in_tables = !r || resident_stands_in(r);
-    if (r && !in_tables && r->expired_as_of != now) {
-        r->expired = count_members(r, now);
-        r->expired_as_of = now;
-    }
-    int64_t since = r && r->expired_as_of <= now ? r->expired_as_of : 0;
-    if (r && since == now) {
-        *ret = r->expired;
-        v->depends |= r->touched;
-        return ST_OK;
-    }
-    enum status st = count_rows(v, e->id, since, now, &more);
-    if (st != ST_OK)
-        return st;
-    *ret = since ? r->expired + more : more;
-    if (!r && e->size > COLL_RESIDENT_LOAD) {
+    if (!r && e->size <= COLL_RESIDENT_LOAD)
+        return count_rows(v, e->id, 0, view_now(v), ret);
+    if (!r) {
         r = resident_new(e->id, ITEM_HASH);
         r->counts = true;
         residents_add(&v->residents, r);
     }
-    if (r) {
-        r->expired = *ret;
-        r->expired_as_of = now;
-        if (view_has_changes(v)) /* the count may be one that the batch made, and is gone when the batch is */
-            residents_before(&v->residents, r);
-    }
-    return ST_OK;
+    v->depends |= r->touched;
+    enum status st = count_on(v, r, view_now(v));
+    if (st == ST_OK)
+        *ret = r->expired;
+    return st;
 }
 
 void coll_keep_expired(struct coll *c)
