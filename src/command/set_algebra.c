@@ -34,7 +34,7 @@ struct algebra {
     int64_t limit;     /* members wanted at most */
     int64_t found;
     struct scores seen; /* names that are out of the question */
-    struct piece piece;
+    struct piece *piece;
 };
 
 /* ---- pieces ---- */
@@ -74,7 +74,7 @@ static enum status filter(struct piece *p, struct coll *s, bool have)
 /* Leaves those in the piece that have not been seen; noted, they have been from now on. */
 static void filter_seen(struct algebra *a, bool note)
 {
-    struct piece *p = &a->piece;
+    struct piece *p = a->piece;
     size_t n = 0;
     for (size_t i = 0; i < p->n; i++) {
         bool fresh = !scores_find(&a->seen, p->names[i]);
@@ -89,7 +89,7 @@ static void filter_seen(struct algebra *a, bool note)
 /* What is left of a piece belongs to the result. */
 static enum status put_out(struct algebra *a)
 {
-    const struct piece *p = &a->piece;
+    const struct piece *p = a->piece;
     enum status st = ST_OK;
     for (size_t i = 0; st == ST_OK && i < p->n && a->found < a->limit; i++) {
         a->found++;
@@ -115,7 +115,7 @@ static int by_size(const void *a, const void *b)
 
 static enum status intersection(struct algebra *a)
 {
-    struct piece *p = &a->piece;
+    struct piece *p = a->piece;
     qsort(a->sets, (size_t)a->nsets, sizeof(struct coll *), by_size);
     enum status st = next_piece(p, a->sets[0], false);
     while (st == ST_OK && p->n && a->found < a->limit) {
@@ -141,7 +141,7 @@ static int64_t total(const struct algebra *a, int first, int end)
 /* One more set of a union: those behind it have been, those before it are still to come. */
 static enum status unite(struct algebra *a, int k, bool remember)
 {
-    struct piece *p = &a->piece;
+    struct piece *p = a->piece;
     int largest = a->nsets - 1, least = remember ? largest : k + 1;
     enum status st = next_piece(p, a->sets[k], false);
     while (st == ST_OK && p->n) {
@@ -178,7 +178,7 @@ static enum status note_name(void *arg, const struct coll_item *item)
 
 static enum status difference(struct algebra *a)
 {
-    struct piece *p = &a->piece;
+    struct piece *p = a->piece;
     enum status st = ST_OK;
     int64_t size = coll_size(a->sets[0]), others = total(a, 1, a->nsets);
     bool remember = size * (a->nsets - 1) > PIECE && others <= size && others <= REMEMBER;
@@ -203,12 +203,14 @@ static enum status run(struct algebra *a, operation *op)
 {
     if (a->none || a->nsets == 0)
         return ST_OK;
-    a->piece.arena = (struct arena){0};
-    a->piece.last = (struct buf){0};
-    a->seen = (struct scores){.arena = a->c->arena};
+    struct piece piece;
+    piece.arena = (struct arena){0};
+    piece.last = (struct buf){0};
+    a->piece = &piece;
+    a->seen.arena = a->c->arena;
     enum status st = op(a);
-    arena_release(&a->piece.arena);
-    buf_release(&a->piece.last);
+    arena_release(&piece.arena);
+    buf_release(&piece.last);
     scores_release(&a->seen);
     return st;
 }
@@ -220,13 +222,8 @@ static enum status run(struct algebra *a, operation *op)
  */
 static enum status open_sets(struct call *c, struct algebra *a, int first, int n, operation *op, bool *ret_ok)
 {
-    a->c = c;
+    *a = (struct algebra){.c = c, .limit = INT64_MAX};
     a->sets = arena_alloc(c->arena, (size_t)n * sizeof(struct coll *));
-    a->nsets = 0;
-    a->none = a->count_only = false;
-    a->into = NULL;
-    a->limit = INT64_MAX;
-    a->found = 0;
     *ret_ok = false;
     view_count_lookups(c->view, true);
     for (int i = 0; i < n; i++) {

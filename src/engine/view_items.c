@@ -52,6 +52,8 @@ static enum status note_presence(void *arg, const struct item_row *row)
         p->places++;
     }
     p->ret[*p->places] = true;
+    p->asked++;
+    p->places++;
     return ST_OK;
 }
 
