@@ -235,7 +235,8 @@ static int64_t hide_until(const struct coll *c)
 
 static bool hidden(const struct coll *c, const struct coll_item *item)
 {
-    return item->expire_at != EXPIRE_NEVER && item->expire_at <= hide_until(c);
+    int64_t until = hide_until(c);
+    return until && item->expire_at != EXPIRE_NEVER && item->expire_at <= until;
 }
 
 /* An item that is in the tables, expired or not. */
@@ -379,9 +380,24 @@ enum status coll_walk_row(void *walk, const struct item_row *row)
 {
     struct coll_walk *w = walk;
     struct coll_item item = from_row(row);
+    if (w->hide_until && item.expire_at != EXPIRE_NEVER && item.expire_at <= w->hide_until)
+        return ST_OK;
+    if (w->most && w->seen == w->most)
+        return ST_CORRUPT;
     w->seen++;
-    bool hide = item.expire_at != EXPIRE_NEVER && item.expire_at <= w->hide_until;
-    return hide ? ST_OK : w->fn(w->arg, &item);
+    return w->fn(w->arg, &item);
+}
+
+enum status coll_walk_all(struct coll *c, const struct item_scan *q, int64_t n, coll_fn *fn, void *arg)
+{
+    struct coll_walk w = {.fn = fn, .arg = arg, .most = n, .hide_until = hide_until(c)};
+    enum status st = view_scan_items(c->v, q, coll_walk_row, &w);
+    if (st == ST_OK && w.seen < n)
+        return error_set(c->v->err, ST_CORRUPT, "of %lld items %lld were found", (long long)n,
+                         (long long)w.seen);
+    if (st == ST_CORRUPT && w.seen == n)
+        return error_set(c->v->err, ST_CORRUPT, "more than %lld items were found", (long long)n);
+    return st;
 }
 
 struct keep {
@@ -428,13 +444,16 @@ enum status coll_at(struct coll *c, int64_t ord, struct coll_item *ret)
 
 enum status coll_each(struct coll *c, coll_fn *fn, void *arg)
 {
-    if (!c->res && c->table == ITEM_HASH && c->size) {
-        /* Rows stand in the order in which they came, and that is nearly the order of their numbers. */
-        struct item_scan q = {.table = c->table, .id = c->id, .order = ITEMS_BY_ORD, .limit = UINT32_MAX};
-        struct coll_walk w = {.fn = fn, .arg = arg, .hide_until = hide_until(c)};
-        return view_scan_items(c->v, &q, coll_walk_row, &w);
-    }
-    return coll_piece(c, (struct slice){NULL, 0}, UINT32_MAX, fn, arg);
+    if (c->res || c->size == 0)
+        return coll_piece(c, (struct slice){NULL, 0}, UINT32_MAX, fn, arg);
+    /* Rows of hashes stand in the order in which they came, and that is nearly the order of their numbers. */
+    struct item_scan q = {
+        .table = c->table,
+        .id = c->id,
+        .order = c->table == ITEM_HASH ? ITEMS_BY_ORD : ITEMS_BY_NAME,
+        .limit = UINT32_MAX,
+    };
+    return coll_walk_all(c, &q, coll_size(c), fn, arg);
 }
 
 /* The items in memory from the one with number `from` on. */
@@ -507,8 +526,7 @@ enum status coll_by_ord(struct coll *c, coll_fn *fn, void *arg)
     if (c->res)
         return each_resident(c, 0, c->size, fn, arg);
     struct item_scan q = {.table = c->table, .id = c->id, .order = ITEMS_BY_ORD, .limit = UINT32_MAX};
-    struct coll_walk w = {.fn = fn, .arg = arg, .hide_until = hide_until(c)};
-    return view_scan_items(c->v, &q, coll_walk_row, &w);
+    return coll_walk_all(c, &q, coll_size(c), fn, arg);
 }
 
 void coll_begin_anew(struct coll *c)

@@ -43,7 +43,7 @@ static enum status count_rows(struct view *v, int64_t id, int64_t since, int64_t
         .order = ITEMS_BY_EXPIRY,
         .has_min = true,
         .has_max = true,
-        .min = since + 1,
+        .min = since ? since + 1 : INT64_MIN,
         .max = now,
     };
     return view_count_items(v, &q, ret);

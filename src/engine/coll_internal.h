@@ -40,10 +40,16 @@ enum status coll_take_out(struct coll *c, const struct coll_item *item) MUST_CHE
 struct coll_walk {
     coll_fn *fn;
     void *arg;
-    int64_t seen;
-    int64_t hide_until;
+    int64_t seen;       /* how many were shown */
+    int64_t most;       /* when there is one more, the walk ends with ST_CORRUPT; 0: any number */
+    int64_t hide_until; /* fields that expired until then are left out; 0: none is */
 };
 enum status coll_walk_row(void *walk, const struct item_row *row) MUST_CHECK;
+
+/* Walks over rows of which n have to be there. More are as wrong as fewer: n may have been announced in a
+   reply, and memory set aside for so many. */
+enum status coll_walk_all(struct coll *c, const struct item_scan *q, int64_t n, coll_fn *fn,
+                          void *arg) MUST_CHECK;
 
 /* Every item by its number. */
 enum status coll_by_ord(struct coll *c, coll_fn *fn, void *arg) MUST_CHECK;

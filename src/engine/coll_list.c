@@ -179,18 +179,6 @@ enum status coll_erase_places(struct coll *c, const int64_t *places, size_t n)
     return ST_OK;
 }
 
-struct range_walk {
-    coll_fn *fn;
-    void *arg;
-};
-
-static enum status range_row(void *arg, const struct item_row *row)
-{
-    struct range_walk *w = arg;
-    struct coll_item item = {.value = row->value};
-    return w->fn(w->arg, &item);
-}
-
 enum status coll_range(struct coll *c, int64_t from, int64_t to, bool reverse, coll_fn *fn, void *arg)
 {
     assert(from >= 0 && to < c->size);
@@ -214,8 +202,7 @@ enum status coll_range(struct coll *c, int64_t from, int64_t to, bool reverse, c
         .max = c->first + to,
         .limit = UINT32_MAX,
     };
-    struct range_walk w = {fn, arg};
-    return view_scan_items(c->v, &q, range_row, &w);
+    return to < from ? ST_OK : coll_walk_all(c, &q, to - from + 1, fn, arg);
 }
 
 struct copying {

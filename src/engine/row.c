@@ -4,6 +4,24 @@
 
 #include "base/mem.h"
 
+bool row_sound(const struct key_row *k)
+{
+    const int64_t far = INT64_MAX / 4; /* no sum of places and sizes overflows */
+    switch (k->type) {
+    case ROW_NONE:
+        return true;
+    case ROW_STRING:
+        return k->id == 0 || (k->id > 0 && k->size >= 0 && k->size < far);
+    case ROW_HASH:
+    case ROW_LIST:
+    case ROW_SET:
+    case ROW_ZSET:
+        return k->id > 0 && k->size > 0 && k->size < far && k->first > -far && k->first < far;
+    default:
+        return false;
+    }
+}
+
 struct row *row_new(const struct key_row *k, uint32_t hash)
 {
     bool ext = k->id != 0;

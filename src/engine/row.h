@@ -67,6 +67,9 @@ static inline bool row_live(const struct row *r, int64_t now)
     return r->type != ROW_NONE && (r->expire_at == EXPIRE_NEVER || r->expire_at > now);
 }
 
+/* Whether a row from the tables can be one that we wrote. Others may have written there as well. */
+bool row_sound(const struct key_row *k);
+
 /* A new row with a copy of everything in k. */
 struct row *row_new(const struct key_row *k, uint32_t hash);
 void row_free(struct row *r);

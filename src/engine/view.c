@@ -38,11 +38,15 @@ struct arena *view_arena(struct view *v)
 struct loading {
     struct row *row;
     uint32_t hash;
+    struct error *err;
 };
 
 static enum status take_row(void *arg, const struct key_row *k)
 {
     struct loading *l = arg;
+    if (!row_sound(k))
+        return error_set(l->err, ST_CORRUPT, "the row of a key is wrong, larder_key.seq %lld",
+                         (long long)k->seq);
     l->row = row_new(k, l->hash);
     return ST_OK;
 }
@@ -53,7 +57,7 @@ enum status view_row(struct view *v, uint32_t number, struct slice key, struct r
     struct row *r = cache_find(v->cache, number, key, hash);
     if (!r) {
         struct key_ref ref = {number, key};
-        struct loading l = {NULL, hash};
+        struct loading l = {NULL, hash, v->err};
         enum status st = store_get_keys(v->store, &ref, 1, take_row, &l, v->err);
         if (st != ST_OK) {
             row_free(l.row);
