@@ -99,7 +99,7 @@ enum status coll_of_row(struct view *v, uint32_t db, const struct row *r, struct
 {
     struct coll *c = handle(v, db, row_key(r), (enum row_type)r->type);
     struct row_ext e = row_items(r);
-    c->id = e.id;
+    c->id = c->row_id = e.id;
     c->size = e.size;
     c->first = e.first;
     c->expire_at = r->expire_at;
@@ -188,6 +188,7 @@ enum status coll_save(struct coll *c)
         .expire_at = c->expire_at,
     };
     c->dirty = c->replaces = false;
+    c->row_id = c->id;
     if (c->due)
         coll_keep_expired(c);
     return view_put(c->v, c->db, c->key, &d);
@@ -534,6 +535,8 @@ void coll_begin_anew(struct coll *c)
     struct resident *r = residents_find(&c->v->residents, c->id);
     if (r)
         residents_drop(&c->v->residents, r);
+    if (c->id && c->id != c->row_id) /* nobody else will ever know of them */
+        view_discard(c->v, c->id, c->type);
     c->id = c->size = c->first = 0;
     c->res = NULL;
     c->dirty = true;

@@ -12,8 +12,9 @@ struct coll {
     struct slice key;
     enum row_type type;
     enum item_table table;
-    int64_t id;   /* 0: none yet */
-    int64_t size; /* items in the tables, expired fields included */
+    int64_t id;     /* 0: none yet */
+    int64_t row_id; /* what the key's row has as its id */
+    int64_t size;   /* items in the tables, expired fields included */
     int64_t first;
     int64_t expired; /* a hash's fields that have expired: nobody sees them */
     bool due;        /* it may have any */

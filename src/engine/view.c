@@ -194,12 +194,17 @@ static int64_t next_version(const struct view *v, const struct row *old)
     return old->version >= v->now_us ? old->version + 1 : v->now_us;
 }
 
+void view_discard(struct view *v, int64_t id, enum row_type type)
+{
+    VEC_PUSH(v->trash, v->ntrash, v->trash_cap) = (struct trash_row){id, type};
+}
+
 /* The items of a row that is about to lose them. */
 static void discard_items(struct view *v, const struct row *r)
 {
     struct row_ext e = row_items(r);
     if (r->type != ROW_NONE && e.id)
-        VEC_PUSH(v->trash, v->ntrash, v->trash_cap) = (struct trash_row){e.id, (enum row_type)r->type};
+        view_discard(v, e.id, (enum row_type)r->type);
 }
 
 void view_amend(struct view *v, struct row *old, const struct row_draft *d, int64_t version)

@@ -102,6 +102,9 @@ enum status view_expired_fields(struct view *v, const struct row_ext *e, int64_t
 void view_touch(struct view *v, uint32_t number, struct slice key);
 enum status view_touch_swapped(struct view *v, uint32_t a, uint32_t b) MUST_CHECK;
 
+/* Notes items that no key will refer to, for the sweeper. */
+void view_discard(struct view *v, int64_t id, enum row_type type);
+
 /* Deletes the key of a row, which has one. */
 void view_bury(struct view *v, struct row *r);
 
