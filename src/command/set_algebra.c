@@ -203,14 +203,15 @@ static enum status run(struct algebra *a, operation *op)
 {
     if (a->none || a->nsets == 0)
         return ST_OK;
-    struct piece piece;
-    piece.arena = (struct arena){0};
-    piece.last = (struct buf){0};
-    a->piece = &piece;
+    struct piece *p = arena_alloc(a->c->arena, sizeof *p);
+    p->n = 0;
+    p->arena = (struct arena){0};
+    p->last = (struct buf){0};
+    a->piece = p;
     a->seen.arena = a->c->arena;
     enum status st = op(a);
-    arena_release(&piece.arena);
-    buf_release(&piece.last);
+    arena_release(&p->arena);
+    buf_release(&p->last);
     scores_release(&a->seen);
     return st;
 }
