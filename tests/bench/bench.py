@@ -85,7 +85,7 @@ def compare_strings(options, load, results):
                 for name, (arguments, writes) in STRINGS.items():
                     if not writes and level == "everysec":
                         continue
-                    n = requests_for(pipeline, writes, options.scale)
+                    n = requests_for(pipeline, writes, options.scale) // (10 if "10 keys" in name else 1)
                     run_pair(results, pair, f"{name} P{pipeline} {level}", options.rounds,
                              lambda s: redis_benchmark(s, arguments, pipeline, n))
                 run_pair(results, pair, f"mixed 90/10 P{pipeline} {level}", options.rounds,
@@ -168,7 +168,7 @@ def machine():
                 cpu = line.split(":", 1)[1].strip()
                 break
     version = subprocess.run(["redis-server", "--version"], capture_output=True, text=True).stdout.split()[2]
-    return f"{os.cpu_count()} cores ({cpu}), Linux {platform.release()}, redis-server {version.lstrip('v=')}"
+    return f"{os.cpu_count()} cores ({cpu}), Linux {platform.release().split("-")[0]}, redis-server {version.lstrip('v=')}"
 
 
 def markdown(report):
