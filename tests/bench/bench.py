@@ -168,7 +168,7 @@ def machine():
                 cpu = line.split(":", 1)[1].strip()
                 break
     version = subprocess.run(["redis-server", "--version"], capture_output=True, text=True).stdout.split()[2]
-    return f"{os.cpu_count()} cores ({cpu}), Linux {platform.release().split("-")[0]}, redis-server {version.lstrip('v=')}"
+    return f"{os.cpu_count()} cores ({cpu}), Linux {platform.release().split('-')[0]}, redis-server {version.lstrip('v=')}"
 
 
 def markdown(report):
