@@ -70,6 +70,7 @@ struct key_row {
     struct slice value;
     int64_t version;
     int64_t expire_at;
+    int64_t ticket; /* of the change set that made it what it is, see store_commit; 0: it is durable */
 };
 
 struct item_ref {
@@ -86,6 +87,7 @@ struct item_row {
     int64_t expire_at;  /* HASH */
     int64_t ord; /* HASH, SET, ZSET: numbers the items of one id from 0 without gaps. A scan BY_SCORE reads
                     the index alone and does not tell it: -1 */
+    bool fresh;  /* in a change set: no such item was there before */
 };
 
 /* One logical database: which number its rows carry, how many rows it has (expired ones that are not swept
@@ -128,8 +130,10 @@ enum key_order {
     KEYS_BY_SEQ_DESC, /* newest first, rows of every database number: the order of SCAN (see docs/schema.md)
                        */
     KEYS_BY_KEY,      /* byte order of the key */
-    KEYS_DUE /* hashes that may have expired fields: those with first at or before `now`, earliest first,
-                of every database number */
+    KEYS_DUE,    /* hashes that may have expired fields: those with first at or before `now`, earliest first,
+                    of every database number */
+    KEYS_EXPIRED /* rows whose expiry (not: deletion) is at or before `now`, earliest first, of every database
+                    number; they come as they stand */
 };
 
 struct key_scan {
