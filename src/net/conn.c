@@ -42,14 +42,42 @@ static enum conn_io outcome(ssize_t n, size_t *ret_n)
     return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? CONN_AGAIN : CONN_FAILED;
 }
 
-enum conn_io conn_read(const struct conn *c, void *to, size_t n, size_t *ret_n)
+enum conn_io conn_read(struct conn *c, void *to, size_t n, size_t *ret_n)
 {
     return outcome(recv(c->fd, to, n, 0), ret_n);
 }
 
-enum conn_io conn_write(const struct conn *c, const void *from, size_t n, size_t *ret_n)
+enum conn_io conn_write(struct conn *c, const void *from, size_t n, size_t *ret_n)
 {
     return outcome(send(c->fd, from, n, MSG_NOSIGNAL), ret_n);
+}
+
+void conn_attach(struct conn *c, struct event_base *base, event_callback_fn readable,
+                 event_callback_fn writable, void *arg)
+{
+    event_assign(&c->read_event, base, c->fd, EV_READ | EV_PERSIST, readable, arg);
+    event_assign(&c->write_event, base, c->fd, EV_WRITE | EV_PERSIST, writable, arg);
+}
+
+static void watch(struct event *e, bool *is_on, bool on)
+{
+    if (*is_on == on)
+        return;
+    *is_on = on;
+    if (on)
+        event_add(e, NULL);
+    else
+        event_del(e);
+}
+
+void conn_watch_reading(struct conn *c, bool on)
+{
+    watch(&c->read_event, &c->reading, on);
+}
+
+void conn_watch_writing(struct conn *c, bool on)
+{
+    watch(&c->write_event, &c->writing, on);
 }
 
 void conn_refuse(struct conn *c, struct slice last_word)
@@ -62,8 +90,11 @@ void conn_refuse(struct conn *c, struct slice last_word)
 
 void conn_close(struct conn *c)
 {
-    if (c->fd >= 0)
-        close(c->fd);
+    if (c->fd < 0)
+        return;
+    conn_watch_reading(c, false);
+    conn_watch_writing(c, false);
+    close(c->fd);
     c->fd = -1;
 }
 

@@ -1,7 +1,9 @@
-/* A connected socket: bytes in, bytes out, addresses. Never blocks. */
+/* A connected socket: bytes in, bytes out, addresses, and when to move them. Never blocks. */
 #ifndef LARDER_NET_CONN_H
 #define LARDER_NET_CONN_H
 
+#include <event2/event.h>
+#include <event2/event_struct.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,7 +14,9 @@
 
 struct conn {
     int fd;
-    bool local; /* a Unix socket */
+    bool local;            /* a Unix socket */
+    bool reading, writing; /* what is watched for */
+    struct event read_event, write_event;
 };
 
 enum conn_io {
@@ -25,8 +29,17 @@ enum conn_io {
 /* TCP: no delay, keepalive probes from keepalive_ms of silence on (0: none). */
 void conn_tune(const struct conn *c, uint64_t keepalive_ms);
 
-enum conn_io conn_read(const struct conn *c, void *to, size_t n, size_t *ret_n);
-enum conn_io conn_write(const struct conn *c, const void *from, size_t n, size_t *ret_n);
+enum conn_io conn_read(struct conn *c, void *to, size_t n, size_t *ret_n);
+
+/* After CONN_AGAIN the same bytes come first the next time, wherever they are by then. */
+enum conn_io conn_write(struct conn *c, const void *from, size_t n, size_t *ret_n);
+
+/* Where the loop calls when bytes can be read or written, while that is watched for. From here on c stays
+   where it is in memory; it may be closed in such a call, but not freed. */
+void conn_attach(struct conn *c, struct event_base *base, event_callback_fn readable,
+                 event_callback_fn writable, void *arg);
+void conn_watch_reading(struct conn *c, bool on);
+void conn_watch_writing(struct conn *c, bool on);
 
 /* Tries to send a last word, once, and closes. */
 void conn_refuse(struct conn *c, struct slice last_word);

@@ -42,24 +42,12 @@ static bool push(struct client_list *l, struct client *c, bool *mark)
 
 static void watch_reading(struct client *c, bool on)
 {
-    if (c->reading == on)
-        return;
-    c->reading = on;
-    if (on)
-        event_add(&c->read_event, NULL);
-    else
-        event_del(&c->read_event);
+    conn_watch_reading(&c->conn, on);
 }
 
 static void watch_writing(struct client *c, bool on)
 {
-    if (c->writing == on)
-        return;
-    c->writing = on;
-    if (on)
-        event_add(&c->write_event, NULL);
-    else
-        event_del(&c->write_event);
+    conn_watch_writing(&c->conn, on);
 }
 
 /* ---- states ---- */
@@ -356,7 +344,7 @@ static void session_usage(const struct session *s, struct session_usage *ret)
         .output_buffer = backlog(c),
         .total = sizeof *c + c->in.cap + c->out.cap + c->parser.cap * sizeof *c->parser.spans,
     };
-    memcpy(ret->events, c->writing ? "rw" : "r", c->writing ? 3 : 2);
+    memcpy(ret->events, c->conn.writing ? "rw" : "r", c->conn.writing ? 3 : 2);
 }
 
 static void arm_block_timer(struct client *c)
@@ -434,8 +422,7 @@ struct client *client_new(struct worker *w, struct conn conn)
     conn_tune(&conn, config->tcp_keepalive_ms);
     resp_init(&c->parser);
     resp_reply_init(&c->reply, &c->out, c->session.resp);
-    event_assign(&c->read_event, w->base, conn.fd, EV_READ | EV_PERSIST, on_readable, c);
-    event_assign(&c->write_event, w->base, conn.fd, EV_WRITE | EV_PERSIST, on_writable, c);
+    conn_attach(&c->conn, w->base, on_readable, on_writable, c);
     evtimer_assign(&c->block_event, w->base, on_block_timeout, c);
     server_add_session(&w->server, &c->session);
     watch_reading(c, true);

@@ -41,11 +41,9 @@ struct client {
     struct session session; /* first: commands see only this */
     struct worker *worker;
     struct conn conn;
-    struct event read_event, write_event;
     int64_t block_until_us;   /* when a blocking command gives up; 0: never */
     struct event block_event; /* the end of a blocking command's patience */
     enum client_state state;
-    bool reading, writing; /* which events are watched */
     bool eof;              /* the peer has sent its last byte */
     bool paused;           /* CLIENT PAUSE: in worker->paused */
     bool ready;            /* has input to parse without waiting for more: in worker->ready */
