@@ -139,13 +139,6 @@ static void note_slow(struct server *server, struct session *session, const stru
         latency_add(server->latency, cmd->flags & CMD_FAST ? "fast-command" : "command", us / 1000);
 }
 
-/* Bucket i of the histogram holds calls of less than 2^i microseconds. */
-static unsigned histogram_bucket(int64_t us)
-{
-    unsigned bits = us > 0 ? 64u - (unsigned)__builtin_clzll((unsigned long long)us) : 0;
-    return bits < COMMAND_HISTOGRAM ? bits : COMMAND_HISTOGRAM - 1;
-}
-
 /* CLIENT REPLY: what was said since mark does not leave while replies are off or skipped. */
 static void silence(struct session *session, struct reply *reply, size_t mark)
 {
@@ -187,9 +180,7 @@ static bool run(const struct call *given, size_t mark)
     server->clock_us = end;
     server->stats.commands++;
     struct command_stat *stat = &server->command_stats[command_index(cmd)];
-    stat->calls++;
-    stat->us += (uint64_t)us;
-    stat->histogram[histogram_bucket(us)]++;
+    histogram_add(&stat->us, (uint64_t)us);
     if (UNLIKELY(reply->errors != errors_were)) {
         stat->failed++;
         server_note_error(server, reply->code);

@@ -236,14 +236,15 @@ static void info_commandstats(struct call *c, struct buf *out)
 {
     for (int i = 0; i < command_count(); i++) {
         const struct command_stat *s = &c->server->command_stats[i];
+        uint64_t calls = histogram_count(&s->us), us = histogram_sum(&s->us);
         char name[COMMAND_NAME_CHARS];
-        if (!s->calls && !s->failed && !s->rejected)
+        if (!calls && !s->failed && !s->rejected)
             continue;
         command_full_name(command_by_index(i, NULL), name);
         buf_addf(
             out,
             "cmdstat_%s:calls=%llu,usec=%llu,usec_per_call=%.2f,rejected_calls=%llu,failed_calls=%llu\r\n",
-            name, (unsigned long long)s->calls, (unsigned long long)s->us, ratio(s->us, s->calls),
+            name, (unsigned long long)calls, (unsigned long long)us, ratio(us, calls),
             (unsigned long long)s->rejected, (unsigned long long)s->failed);
     }
 }
@@ -255,27 +256,18 @@ static void info_errorstats(struct call *c, struct buf *out)
                  (unsigned long long)c->server->error_codes[i].count);
 }
 
-/* A time that this share of the calls stayed below, in microseconds: the bound of the histogram's bucket. */
-static uint64_t percentile(const struct command_stat *s, double share)
-{
-    double wanted = share * (double)s->calls;
-    uint64_t seen = 0;
-    int i = 0;
-    while (i < COMMAND_HISTOGRAM - 1 && (double)(seen += s->histogram[i]) < wanted)
-        i++;
-    return UINT64_C(1) << i;
-}
-
 static void info_latencystats(struct call *c, struct buf *out)
 {
     for (int i = 0; i < command_count(); i++) {
-        const struct command_stat *s = &c->server->command_stats[i];
+        struct histogram_view v = {0};
         char name[COMMAND_NAME_CHARS];
-        if (!s->calls)
+        histogram_read(&c->server->command_stats[i].us, &v);
+        if (!v.count)
             continue;
         command_full_name(command_by_index(i, NULL), name);
         buf_addf(out, "latency_percentiles_usec_%s:p50=%.3f,p99=%.3f,p99.9=%.3f\r\n", name,
-                 (double)percentile(s, 0.5), (double)percentile(s, 0.99), (double)percentile(s, 0.999));
+                 (double)histogram_quantile(&v, 0.5), (double)histogram_quantile(&v, 0.99),
+                 (double)histogram_quantile(&v, 0.999));
     }
 }
 

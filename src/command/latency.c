@@ -217,28 +217,31 @@ static enum status latency_doctor(struct call *c)
 
 /* ---- LATENCY HISTOGRAM ---- */
 
-/* Cumulative: how many calls took less than each bound, for the bounds where that changes. Returns whether
-   the command was ever called. */
+/* Cumulative: how many calls took no longer than each power's bound, where that changes. Returns whether the
+   command was ever called. */
 static bool reply_histogram(struct call *c, int index)
 {
-    const struct command_stat *s = &c->server->command_stats[index];
+    struct histogram_view v = {0};
     char name[COMMAND_NAME_CHARS];
-    if (!s->calls)
+    histogram_read(&c->server->command_stats[index].us, &v);
+    if (!v.count)
         return false;
     command_full_name(command_by_index(index, NULL), name);
     reply_bulk_str(c->reply, name);
     reply_map(c->reply, 2);
     reply_bulk_str(c->reply, "calls");
-    reply_integer(c->reply, (int64_t)s->calls);
+    reply_integer(c->reply, (int64_t)v.count);
     reply_bulk_str(c->reply, "histogram_usec");
     size_t n = 0, mark = reply_begin_deferred(c->reply);
-    uint64_t total = 0;
-    for (int i = 0; i < COMMAND_HISTOGRAM; i++) {
-        if (!s->histogram[i])
+    uint64_t total = 0, told = 0;
+    v.buckets[HISTOGRAM_BUCKETS - 2] += v.buckets[HISTOGRAM_BUCKETS - 1]; /* as Redis does with the longest */
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS - 1; i++) {
+        total += v.buckets[i];
+        if (i % HISTOGRAM_STEPS != 0 || total == told)
             continue;
-        total += s->histogram[i];
-        reply_integer(c->reply, INT64_C(1) << i);
+        reply_integer(c->reply, (int64_t)histogram_bound(i));
         reply_integer(c->reply, (int64_t)total);
+        told = total;
         n++;
     }
     reply_end_deferred(c->reply, mark, REPLY_MAP, n);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/histogram.h"
 #include "base/slice.h"
 #include "config/config.h"
 
@@ -21,12 +22,9 @@ struct blocking;
 struct slowlog;
 struct latency;
 
-#define COMMAND_HISTOGRAM 40
-
 struct command_stat {
-    uint64_t calls, us, rejected, failed;
-    uint64_t
-        histogram[COMMAND_HISTOGRAM]; /* calls by time taken: bucket i holds those below 2^i microseconds */
+    uint64_t rejected, failed;
+    struct histogram us; /* of every call: how many there were, how long they took */
 };
 
 /* Something per second, as the mean of the last samples. */

@@ -329,6 +329,19 @@ def test_command_statistics(server):
         assert histogram[3][-1] == 3 and histogram[3][1::2] == sorted(histogram[3][1::2])
 
 
+def test_latency_histogram_bounds(server):
+    """How long commands take differs from run to run; which bounds there are does not."""
+    with server.connect() as c:
+        c("SET", "k", "v" * 1000000)
+        for seconds in [0] * 50 + [0.001, 0.003, 0.007, 0.015, 0.06]:
+            c("DEBUG", "SLEEP", str(seconds))
+        replies = c("LATENCY", "HISTOGRAM")
+    bounds = {bound for histogram in replies[1::2] for bound in histogram[3][::2]}
+    # 1,024 ns doubled, as a histogram of two digits rounds it.
+    assert bounds <= {(1024 * 2**n * 129 // 128 - 1) // 1000 for n in range(21)}
+    assert len(bounds) > 5
+
+
 def test_keyspace_statistics(server):
     with server.connect() as c:
         c("CONFIG", "RESETSTAT")
