@@ -64,26 +64,29 @@ static void welcome(struct worker *w, struct conn conn)
 
 static void watch_accepts(struct worker *w, bool on)
 {
-    for (size_t i = 0; i < w->listener.n; i++) {
-        if (on)
-            event_add(w->accepts[i], NULL);
-        else
-            event_del(w->accepts[i]);
+    for (struct entrance *e = w->entrances; e < w->entrances + ENTRANCES; e++) {
+        for (size_t i = 0; i < e->listener.n; i++) {
+            if (on)
+                event_add(e->accepts[i], NULL);
+            else
+                event_del(e->accepts[i]);
+        }
     }
 }
 
 static void on_accept(evutil_socket_t fd, short what, void *arg)
 {
     (void)what;
-    struct worker *w = arg;
+    struct entrance *e = arg;
+    struct worker *w = e->worker;
     size_t i = 0;
-    while (w->listener.fds[i] != fd)
+    while (e->listener.fds[i] != fd)
         i++;
     for (int n = 0; n < ACCEPTS_PER_EVENT; n++) {
         struct conn conn;
-        switch (listener_accept(&w->listener, i, &conn)) {
+        switch (listener_accept(&e->listener, i, &conn)) {
         case ACCEPT_OK:
-            welcome(w, conn);
+            e->welcome(w, conn);
             break;
         case ACCEPT_NONE:
             return;
@@ -321,18 +324,30 @@ enum status worker_run(struct worker *w, struct error *err)
 
 /* ---- life ---- */
 
+static enum status open_port(struct worker *w, int which, void (*welcomes)(struct worker *, struct conn),
+                             int64_t port, struct error *err)
+{
+    const struct config *config = worker_config(w);
+    struct entrance *e = &w->entrances[which];
+    e->worker = w;
+    e->welcome = welcomes;
+    if (port == 0)
+        return ST_OK;
+    return listener_open_tcp(&e->listener, config->bind, (int)port, (int)config->tcp_backlog, err);
+}
+
 static enum status open_listeners(struct worker *w, struct error *err)
 {
     const struct config *config = worker_config(w);
-    enum status st = ST_OK;
-    if (config->port)
-        st = listener_open_tcp(&w->listener, config->bind, (int)config->port, (int)config->tcp_backlog, err);
+    struct listener *resp = &w->entrances[ENTRANCE_RESP].listener;
+    enum status st = open_port(w, ENTRANCE_RESP, welcome, config->port, err);
     if (st == ST_OK && config->unixsocket && config->unixsocket[0])
-        st = listener_open_unix(&w->listener, config->unixsocket, (unsigned)config->unixsocketperm,
+        st = listener_open_unix(resp, config->unixsocket, (unsigned)config->unixsocketperm,
                                 (int)config->tcp_backlog, err);
-    w->server.tcp_port = w->listener.port;
-    for (size_t i = 0; st == ST_OK && i < w->listener.n; i++)
-        w->accepts[i] = event_new(w->base, w->listener.fds[i], EV_READ | EV_PERSIST, on_accept, w);
+    w->server.tcp_port = resp->port;
+    for (struct entrance *e = w->entrances; st == ST_OK && e < w->entrances + ENTRANCES; e++)
+        for (size_t i = 0; i < e->listener.n; i++)
+            e->accepts[i] = event_new(w->base, e->listener.fds[i], EV_READ | EV_PERSIST, on_accept, e);
     return st;
 }
 
@@ -363,7 +378,8 @@ enum status worker_new(struct config *config, struct engine *engine, struct work
     w->server.config_changed = config_changed;
     w->server.worker = w;
     server_init(&w->server, config, engine);
-    listener_init(&w->listener);
+    for (int i = 0; i < ENTRANCES; i++)
+        listener_init(&w->entrances[i].listener);
     enum status st = open_loop(w, err);
     if (st == ST_OK)
         st = open_listeners(w, err);
@@ -389,14 +405,16 @@ void worker_free(struct worker *w)
     while (w->server.first)
         client_kill((struct client *)w->server.first);
     free_dead(w);
-    for (size_t i = 0; i < LISTENER_MAX; i++)
-        free_event(w->accepts[i]);
+    for (struct entrance *e = w->entrances; e < w->entrances + ENTRANCES; e++) {
+        for (size_t i = 0; i < LISTENER_MAX; i++)
+            free_event(e->accepts[i]);
+        listener_close(&e->listener);
+    }
     free_event(w->tick);
     free_event(w->sweep_timer);
     free_event(w->pause_timer);
     free_event(w->accept_timer);
     free_event(w->stop_event);
-    listener_close(&w->listener);
     if (w->base)
         event_base_free(w->base);
     if (w->stop_fd >= 0)
@@ -412,5 +430,5 @@ void worker_free(struct worker *w)
 
 int worker_port(const struct worker *w)
 {
-    return w->listener.port;
+    return w->entrances[ENTRANCE_RESP].listener.port;
 }

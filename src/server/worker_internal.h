@@ -19,11 +19,20 @@ struct client_list {
     size_t len, cap;
 };
 
+/* A way in: who listens there, and what becomes of those who come. */
+struct entrance {
+    struct worker *worker;
+    struct listener listener;
+    struct event *accepts[LISTENER_MAX];
+    void (*welcome)(struct worker *w, struct conn conn);
+};
+
+enum { ENTRANCE_RESP, ENTRANCES };
+
 struct worker {
     struct server server;
     struct event_base *base;
-    struct listener listener;
-    struct event *accepts[LISTENER_MAX];
+    struct entrance entrances[ENTRANCES];
     struct event *tick, *sweep_timer, *pause_timer, *accept_timer, *stop_event;
     int stop_fd; /* an eventfd: worker_stop writes to it */
     bool stop;
