@@ -26,10 +26,10 @@ struct histogram {
    digits, comes to its bounds. */
 static inline unsigned histogram_bucket(uint64_t value)
 {
-    uint64_t scaled = value < UINT64_C(1) << 40 ? value * 128000 / 129 : UINT64_C(1) << 50;
-    unsigned power = 54 - (unsigned)__builtin_clzll(scaled | 1023); /* 0: below 1,024 */
-    if (power == 0)
+    if (value <= 1)
         return 0;
+    uint64_t scaled = value < UINT64_C(1) << 40 ? value * 128000 / 129 : UINT64_C(1) << 50;
+    unsigned power = 54 - (unsigned)__builtin_clzll(scaled); /* from 1 on: it is at least 1,024 */
     unsigned bucket = 1 + (power - 1) * HISTOGRAM_STEPS + (unsigned)(scaled >> (power + 7) & 3);
     return bucket < HISTOGRAM_BUCKETS ? bucket : HISTOGRAM_BUCKETS - 1;
 }
