@@ -171,7 +171,7 @@ static void info_stats(struct call *c, struct buf *out)
     add_i64(out, "sync_partial_err", 0);
     add_u64(out, "expired_keys", e->expired_by_sweep);
     add_u64(out, "expired_subkeys", e->expired_fields);
-    add_u64(out, "expire_cycle_cpu_milliseconds", e->sweep_us / 1000);
+    add_u64(out, "expire_cycle_cpu_milliseconds", histogram_sum(&e->sweep_us) / 1000);
     add_i64(out, "evicted_keys", 0);
     add_i64(out, "evicted_clients", 0);
     add_u64(out, "keyspace_hits", e->keyspace_hits);
@@ -325,12 +325,12 @@ static void info_larder(struct call *c, struct buf *out)
     add_u64(out, "commit_failures", e->commit_failures);
     add_u64(out, "rows_written", e->rows_written);
     buf_addf(out, "rows_per_commit:%.2f\r\n", ratio(e->rows_written, e->commits));
-    add_u64(out, "commit_usec", e->commit_us);
-    buf_addf(out, "commit_usec_per_commit:%.2f\r\n", ratio(e->commit_us, e->commits));
+    add_u64(out, "commit_usec", histogram_sum(&e->commit_us));
+    buf_addf(out, "commit_usec_per_commit:%.2f\r\n", ratio(histogram_sum(&e->commit_us), e->commits));
     add_u64(out, "commit_usec_max", e->commit_us_max);
     add_u64(out, "expired_on_read", e->expired_on_read);
-    add_u64(out, "sweep_passes", e->sweep_passes);
-    add_u64(out, "sweep_usec", e->sweep_us);
+    add_u64(out, "sweep_passes", histogram_count(&e->sweep_us));
+    add_u64(out, "sweep_usec", histogram_sum(&e->sweep_us));
     add_u64(out, "sweep_expired_rows", e->expired_by_sweep);
     add_u64(out, "sweep_deleted_rows", e->deleted_by_sweep);
     add_u64(out, "sweep_item_rows", e->items_by_sweep);

@@ -109,6 +109,15 @@ size_t engine_pending_bytes(const struct engine *e)
     return e->view.bytes + e->view.items.bytes;
 }
 
+struct engine_memory engine_memory(const struct engine *e)
+{
+    return (struct engine_memory){
+        .rows = cache_get_stats(e->view.cache)->bytes,
+        .collections = e->view.residents.bytes,
+        .changes = engine_pending_bytes(e),
+    };
+}
+
 /* ---- a batch ---- */
 
 /* Rows and resident collections share one budget; neither can take more than half from the other. */
@@ -215,7 +224,7 @@ enum status engine_commit(struct engine *e, struct error *err)
     keep_budget(v);
     uint64_t us = (uint64_t)(clock_mono_us() - start);
     e->stats.commits++;
-    e->stats.commit_us += us;
+    histogram_add(&e->stats.commit_us, us);
     if (us > e->stats.commit_us_max)
         e->stats.commit_us_max = us;
     return ST_OK;
@@ -309,8 +318,7 @@ static enum status sweep_fields(struct engine *e, uint32_t max, uint64_t *ret_ro
 
 static void swept(struct engine *e, int64_t start)
 {
-    e->stats.sweep_passes++;
-    e->stats.sweep_us += (uint64_t)(clock_mono_us() - start);
+    histogram_add(&e->stats.sweep_us, (uint64_t)(clock_mono_us() - start));
 }
 
 enum status engine_sweep(struct engine *e, uint32_t max_rows, bool *ret_more, uint64_t *ret_rows,

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/histogram.h"
 #include "base/status.h"
 #include "engine/cache.h"
 #include "engine/view.h"
@@ -30,8 +31,10 @@ struct engine_stats {
     uint64_t keyspace_hits, keyspace_misses;
     uint64_t expired_on_read;
     uint64_t expired_fields; /* of hashes, removed by the sweeper */
-    uint64_t expired_by_sweep, deleted_by_sweep, items_by_sweep, sweep_passes, sweep_us;
-    uint64_t commit_us, commit_us_max;
+    uint64_t expired_by_sweep, deleted_by_sweep, items_by_sweep;
+    struct histogram sweep_us;  /* of the sweeper's steps that removed something */
+    struct histogram commit_us; /* of the commits that went well */
+    uint64_t commit_us_max;
     uint64_t external_changes;
     uint64_t dirty; /* changes since the start, as INFO's rdb_changes_since_last_save counts them */
 };
@@ -46,6 +49,14 @@ const struct engine_stats *engine_get_stats(const struct engine *e);
 void engine_reset_stats(struct engine *e);
 struct cache *engine_cache(struct engine *e);
 struct store *engine_store(struct engine *e);
+
+/* What the engine has in memory, in bytes. */
+struct engine_memory {
+    size_t rows;        /* cached rows and their table */
+    size_t collections; /* items of collections that are kept whole */
+    size_t changes;     /* what waits for the commit */
+};
+struct engine_memory engine_memory(const struct engine *e);
 
 /* A failed begin for writing falls back to reading: *ret_write_err says why no command of this batch may
    write. ST_OK otherwise. Non-OK return: not even reading works. */
