@@ -1,0 +1,268 @@
+"""PostgreSQL and MariaDB for the tests: real servers in temporary folders, on a socket of their own and a free port of
+127.0.0.1, run by a user that is not root and ended by their process id.
+
+As a program it runs a command beside a server, and tells it where: LARDER_TEST_STORE, LARDER_TEST_URL.
+
+    databases.py postgres|mariadb [--durable] COMMAND...
+"""
+
+import contextlib
+import itertools
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from harness import servers, wait  # noqa: E402
+
+START_LIMIT = 60.0
+STOP_LIMIT = 60.0
+
+
+def unprivileged(*names):
+    """The user that runs a server: ourselves, or the first of these when we are root."""
+    if os.getuid() != 0:
+        return pwd.getpwuid(os.getuid()).pw_name
+    for name in names:
+        with contextlib.suppress(KeyError):
+            return pwd.getpwnam(name).pw_name
+    raise RuntimeError(f"a database server needs one of the users {', '.join(names)}")
+
+
+class Database:
+    """A database server. Subclasses say how it is made, started and asked."""
+
+    kind = "database"
+    users = ("nobody",)
+
+    def __init__(self, durable=False):
+        self.durable = durable
+        self.user = unprivileged(*self.users)
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"larder-{self.kind}-"))
+        os.chmod(self.folder, 0o755)
+        self.home = self.folder / "data"
+        self.log_path = self.folder / "server.log"
+        self.port = None
+        self.process = None
+        self.names = itertools.count(1)
+        if os.getuid() == 0:
+            shutil.chown(self.folder, self.user)
+
+    def run(self, *argv, **more):
+        """Runs one of the server's own programs as its user."""
+        done = subprocess.run(
+            argv, capture_output=True, text=True, cwd=self.folder, timeout=120, stdin=subprocess.DEVNULL,
+            user=self.user if os.getuid() == 0 else None, env=self.environment(), **more,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{argv[0]}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    @staticmethod
+    def environment():
+        mine = {k: v for k, v in os.environ.items() if not k.startswith(("LARDER_", "PG", "MYSQL_"))}
+        return {**mine, "LC_ALL": "C", "HOME": "/nonexistent"}
+
+    # --- starting and ending
+
+    def start(self):
+        if not self.home.exists():
+            self.create()
+        for _ in range(5):
+            self.port = self.port or servers.free_port()
+            self.spawn()
+            wait.until(lambda: self.process.poll() is not None or self.answers(), f"{self.kind} answers", START_LIMIT)
+            if self.process.poll() is None:
+                return self
+            time.sleep(0.2)
+        raise AssertionError(f"{self.kind} does not start:\n{self.log_path.read_text(errors='replace')[-3000:]}")
+
+    def spawn(self):
+        def prepare():
+            servers._libc.prctl(servers._PR_SET_PDEATHSIG, signal.SIGKILL)
+
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                self.argv(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                env=self.environment(), preexec_fn=prepare, user=self.user if os.getuid() == 0 else None,
+                start_new_session=True,
+            )  # fmt: skip
+
+    def stop(self, signo=None):
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signo or self.stop_signal)
+            try:
+                self.process.wait(STOP_LIMIT)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.process = None
+
+    def kill(self):
+        """As a crash: nothing is written any more."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def remove(self):
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.remove()
+
+    def new_name(self):
+        return f"test{os.getpid()}_{next(self.names)}"
+
+
+class Postgres(Database):
+    kind = "postgres"
+    users = ("postgres", "nobody")
+    stop_signal = signal.SIGINT  # fast shutdown
+    programs = "/usr/lib/postgresql/15/bin"
+
+    def create(self):
+        self.run(
+            f"{self.programs}/initdb", "-D", str(self.home), "-U", "larder", "-A", "trust", "-E", "UTF8",
+            "--locale=C.UTF-8", "--no-sync",
+        )  # fmt: skip
+
+    def argv(self):
+        settings = {
+            "listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": self.folder,
+            "fsync": "on" if self.durable else "off", "max_connections": 200, "shared_buffers": "64MB",
+            "max_wal_size": "2GB", "logging_collector": "off", "log_min_messages": "warning",
+            "log_checkpoints": "off", "autovacuum_naptime": "5s",
+        }  # fmt: skip
+        flags = [flag for name, value in settings.items() for flag in ("-c", f"{name}={value}")]
+        return [f"{self.programs}/postgres", "-D", str(self.home), *flags]
+
+    def answers(self):
+        ready = [f"{self.programs}/pg_isready", "-q", "-h", str(self.folder), "-p", str(self.port), "-U", "larder"]
+        return subprocess.run(ready, env=self.environment(), cwd="/").returncode == 0
+
+    def url(self, name="postgres", *, user="larder", tcp=False, **options):
+        host = "127.0.0.1" if tcp else urllib.parse.quote(str(self.folder), safe="")
+        more = "?" + urllib.parse.urlencode(options) if options else ""
+        return f"postgres://{user}@{host}:{self.port}/{name}{more}"
+
+    def query(self, sql, name="postgres", *, user="larder", timeout=60):
+        """Runs statements on a connection of their own: rows as lists of texts, NULL as None."""
+        done = subprocess.run(
+            ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-F", "\x1f", "-R", "\x1e", "-P",
+             "null=\x1d", "-h", str(self.folder), "-p", str(self.port), "-U", user, "-d", name, "-f", "-"],
+            input=sql.encode(), capture_output=True, env=self.environment(), cwd="/", timeout=timeout,
+        )  # fmt: skip
+        return answer(done, sql)
+
+    def new_database(self):
+        name = self.new_name()
+        self.query(f"CREATE DATABASE {name} STRATEGY file_copy")
+        return name
+
+    def drop_database(self, name):
+        self.query(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+class MariaDB(Database):
+    kind = "mariadb"
+    users = ("mysql", "nobody")
+    stop_signal = signal.SIGTERM
+
+    def create(self):
+        self.home.mkdir()
+        if os.getuid() == 0:
+            shutil.chown(self.home, self.user)
+        self.run(
+            "mariadb-install-db", "--no-defaults", f"--datadir={self.home}", "--skip-test-db",
+            "--auth-root-authentication-method=normal", "--innodb-log-file-size=64M",
+        )  # fmt: skip
+
+    @property
+    def socket(self):
+        return self.folder / "sock"
+
+    def argv(self):
+        return [
+            "mariadbd", "--no-defaults", f"--datadir={self.home}", f"--socket={self.socket}", f"--port={self.port}",
+            "--bind-address=127.0.0.1", f"--pid-file={self.folder}/pid", "--skip-name-resolve",
+            f"--innodb-flush-log-at-trx-commit={1 if self.durable else 2}", "--innodb-log-file-size=64M",
+            "--innodb-buffer-pool-size=128M", "--max-allowed-packet=1G", "--max-connections=300",
+            "--performance-schema=OFF", f"--innodb-flush-method={'fsync' if self.durable else 'nosync'}",
+        ]  # fmt: skip
+
+    def answers(self):
+        ping = ["mariadb-admin", "--no-defaults", f"--socket={self.socket}", "-u", "root", "--silent", "ping"]
+        return subprocess.run(ping, env=self.environment(), cwd="/", capture_output=True).returncode == 0
+
+    def url(self, name="mysql", *, user="root", tcp=False, **options):
+        if not tcp:
+            options = {"socket": str(self.socket), **options}
+        more = "?" + urllib.parse.urlencode(options) if options else ""
+        return f"mysql://{user}@{'127.0.0.1' if tcp else 'localhost'}:{self.port}/{name}{more}"
+
+    def query(self, sql, name="mysql", *, user="root", timeout=60):
+        done = subprocess.run(
+            ["mariadb", "--no-defaults", f"--socket={self.socket}", "-u", user, "-D", name, "-N", "-B",
+             "--binary-mode"],
+            input=sql.encode(), capture_output=True, env=self.environment(), cwd="/", timeout=timeout,
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise QueryError(done.stderr.decode(errors="replace"), sql)
+        lines = done.stdout.decode(errors="surrogateescape").splitlines()
+        return [[None if v == "NULL" else v for v in line.split("\t")] for line in lines]
+
+    def new_database(self):
+        name = self.new_name()
+        self.query(f"CREATE DATABASE {name}")
+        return name
+
+    def drop_database(self, name):
+        self.query(f"DROP DATABASE IF EXISTS {name}")
+
+
+class QueryError(AssertionError):
+    """The database refused a statement."""
+
+    def __init__(self, text, sql):
+        self.text = text
+        super().__init__(f"{text.strip()}\n{sql[:2000]}")
+
+
+def answer(done, sql):
+    if done.returncode != 0:
+        raise QueryError(done.stderr.decode(errors="replace"), sql)
+    text = done.stdout.decode(errors="surrogateescape")
+    text = text.removesuffix("\n")
+    rows = [row for row in text.split("\x1e") if row != ""]
+    return [[None if v == "\x1d" else v for v in row.split("\x1f")] for row in rows]
+
+
+KINDS = {"postgres": Postgres, "mariadb": MariaDB}
+
+
+def main(argv):
+    if len(argv) < 2 or argv[0] not in KINDS:
+        print(__doc__, file=sys.stderr)
+        return 2
+    durable = argv[1] == "--durable"
+    command = argv[1 + durable :]
+    with KINDS[argv[0]](durable) as database:
+        url = database.url(database.new_database())
+        more = {"LARDER_TEST_STORE": argv[0], "LARDER_TEST_URL": url}
+        return subprocess.run(command, env={**os.environ, **more}).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
