@@ -18,6 +18,7 @@ enum status {
     ST_UNKNOWN,  /* a commit whose outcome nobody knows */
     ST_INTERNAL  /* a broken invariant of ours */
 };
+#define STATUSES (ST_INTERNAL + 1)
 
 /* Filled by the site that fails; code repeats the returned status. */
 struct error {

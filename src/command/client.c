@@ -256,6 +256,7 @@ static enum status client_kill(struct call *c)
         if (!kill_matches(&f, c, s))
             continue;
         killed++;
+        c->server->stats.closed[CLOSED_KILLED]++;
         if (s == c->session)
             me = true;
         else

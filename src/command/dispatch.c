@@ -171,6 +171,7 @@ static bool run(const struct call *given, size_t mark)
     if (UNLIKELY(st != ST_OK)) {
         reply->ops->rewind(reply, mark);
         reply_status(reply, st, call.err);
+        server_note_failure(server, st);
     }
     if (server->call_arena.next != arena_was)
         arena_reset(&server->call_arena);

@@ -59,6 +59,14 @@ static double ratio(uint64_t a, uint64_t b)
     return b ? (double)a / (double)b : 0;
 }
 
+static uint64_t total(const uint64_t *counts, size_t n)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += counts[i];
+    return sum;
+}
+
 /* ---- sections ---- */
 
 static void info_server(struct call *c, struct buf *out)
@@ -158,14 +166,14 @@ static void info_stats(struct call *c, struct buf *out)
 {
     const struct server_stats *s = &c->server->stats;
     const struct engine_stats *e = engine_get_stats(c->server->engine);
-    add_u64(out, "total_connections_received", s->connections);
+    add_u64(out, "total_connections_received", total(s->accepted, SESSION_WAYS));
     add_u64(out, "total_commands_processed", s->commands);
     add_u64(out, "instantaneous_ops_per_sec", rate_mean(&s->ops));
     add_u64(out, "total_net_input_bytes", s->net_in);
     add_u64(out, "total_net_output_bytes", s->net_out);
     buf_addf(out, "instantaneous_input_kbps:%.2f\r\n", (double)rate_mean(&s->input) / 1024);
     buf_addf(out, "instantaneous_output_kbps:%.2f\r\n", (double)rate_mean(&s->output) / 1024);
-    add_u64(out, "rejected_connections", s->rejected_connections);
+    add_u64(out, "rejected_connections", total(s->rejected, REJECTIONS));
     add_i64(out, "sync_full", 0);
     add_i64(out, "sync_partial_ok", 0);
     add_i64(out, "sync_partial_err", 0);
@@ -189,8 +197,8 @@ static void info_stats(struct call *c, struct buf *out)
     add_i64(out, "io_threaded_reads_processed", 0);
     add_i64(out, "io_threaded_writes_processed", 0);
     add_u64(out, "acl_access_denied_auth", s->acl_denied_auth);
-    add_u64(out, "client_query_buffer_limit_disconnections", s->query_limit_disconnections);
-    add_u64(out, "client_output_buffer_limit_disconnections", s->output_limit_disconnections);
+    add_u64(out, "client_query_buffer_limit_disconnections", s->closed[CLOSED_QUERY_LIMIT]);
+    add_u64(out, "client_output_buffer_limit_disconnections", s->closed[CLOSED_OUTPUT_LIMIT]);
 }
 
 static void info_replication(struct call *c, struct buf *out)

@@ -59,6 +59,7 @@ void server_add_session(struct server *s, struct session *c)
         s->first = c;
     s->last = c;
     s->nsessions++;
+    s->stats.accepted[c->way]++;
 }
 
 void server_remove_session(struct server *s, struct session *c)
@@ -148,6 +149,11 @@ void server_note_error(struct server *s, const char *code)
         s->nerror_codes++;
     }
     s->error_codes[i].count++;
+}
+
+void server_note_failure(struct server *s, enum status st)
+{
+    s->stats.database_errors[st]++;
 }
 
 void server_pause(struct server *s, enum pause_mode mode, int64_t until_us)

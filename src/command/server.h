@@ -9,6 +9,8 @@
 #include "base/arena.h"
 #include "base/histogram.h"
 #include "base/slice.h"
+#include "base/status.h"
+#include "command/session.h"
 #include "config/config.h"
 
 /* The Redis whose commands and answers these are: clients choose what they send by it. */
@@ -16,7 +18,6 @@
 
 struct engine;
 struct view;
-struct session;
 struct command;
 struct blocking;
 struct slowlog;
@@ -34,14 +35,30 @@ struct rate {
     uint64_t seen; /* the total at the last sample */
 };
 
+/* Why a client was turned away, and why a connection was closed that the client had not ended. */
+enum rejection { REJECTED_MAXCLIENTS, REJECTED_PROTECTED, REJECTED_DESCRIPTORS };
+#define REJECTIONS 3
+enum closure {
+    CLOSED_IDLE,
+    CLOSED_KILLED,
+    CLOSED_QUERY_LIMIT,
+    CLOSED_OUTPUT_LIMIT,
+    CLOSED_UNREAD,
+    CLOSED_PROTOCOL
+};
+#define CLOSURES 6
+
 struct server_stats {
-    uint64_t connections, rejected_connections, commands;
+    uint64_t accepted[SESSION_WAYS], rejected[REJECTIONS], closed[CLOSURES];
+    uint64_t commands;
     uint64_t net_in, net_out;
     uint64_t errors; /* total_error_replies */
     uint64_t acl_denied_auth;
     uint64_t reads, writes; /* of sockets */
-    uint64_t output_limit_disconnections, query_limit_disconnections;
     uint64_t peak_memory;
+    uint64_t database_errors[STATUSES];
+    struct histogram batch_commands;
+    uint64_t sweep_passes;          /* that found something, each of many steps */
     struct rate ops, input, output; /* of commands, net_in, net_out */
     unsigned slot;
     int64_t sample_at_us;
@@ -115,6 +132,9 @@ void server_reset_stats(struct server *s);
 
 /* Counts an error reply by its code ("ERR", "WRONGTYPE"). */
 void server_note_error(struct server *s, const char *code);
+
+/* Counts a failure of the database. */
+void server_note_failure(struct server *s, enum status st);
 
 /* CLIENT PAUSE: a pause only ever becomes longer and stricter, until it ends. */
 void server_pause(struct server *s, enum pause_mode mode, int64_t until_us);

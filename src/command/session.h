@@ -38,6 +38,10 @@ struct session_ops {
     void (*reply_end)(struct session *s, bool depends);
 };
 
+/* The listener that a client came by. */
+enum session_way { WAY_TCP, WAY_UNIX, WAY_TLS, WAY_HTTP, WAY_HTTPS };
+#define SESSION_WAYS 5
+
 enum session_reply { SESSION_REPLY_ON, SESSION_REPLY_OFF, SESSION_REPLY_SKIP_NEXT, SESSION_REPLY_SKIP };
 
 struct session {
@@ -50,6 +54,7 @@ struct session {
     bool monitor;
     bool no_evict;
     bool unix_socket;
+    enum session_way way;
     enum session_reply reply_mode; /* CLIENT REPLY */
     char *name;                    /* "" when none */
     char *lib_name;                /* CLIENT SETINFO */

@@ -121,11 +121,13 @@ static void run_unknown(struct worker *w, const struct batch_call *call, const s
         if (c->session.reply_mode == SESSION_REPLY_ON)
             reply_error(&c->reply.base, c->parser.error);
         server_note_error(&w->server, "ERR");
+        w->server.stats.closed[CLOSED_PROTOCOL]++;
         client_drain(c);
     } else if (is_http(call->argv[0])) {
         if (worker_may_warn(w, &w->http_warned_us))
             log_warning("a client speaks HTTP, perhaps made to by a web page; closing", "addr=%s",
                         c->session.addr);
+        w->server.stats.closed[CLOSED_PROTOCOL]++;
         client_kill(c);
     } else {
         command_run(&w->server, &c->session, NULL, call->argv, call->argc, &c->reply.base, write_err);
@@ -229,6 +231,7 @@ static void sync_saved(struct worker *w, size_t reply)
         server_saved(&w->server);
         return;
     }
+    server_note_failure(&w->server, err.code);
     char text[2 * sizeof err.text];
     log_warning("the database could not be synced", "status=%s error=%s", status_name(err.code),
                 log_quote(text, sizeof text, err.text));
@@ -268,6 +271,10 @@ static enum status begin(struct worker *w, struct error *write_err, struct error
     enum status st = engine_begin(w->server.engine, write, write_err, err);
     if (write)
         note_lock(w, write_err->code == ST_BUSY);
+    if (write_err->code != ST_OK)
+        server_note_failure(&w->server, write_err->code);
+    if (st != ST_OK)
+        server_note_failure(&w->server, st);
     return st;
 }
 
@@ -291,6 +298,7 @@ static size_t run_transaction(struct worker *w, size_t at)
         said += run_call(w, &b->calls[at++], &write_err);
     }
     if (st == ST_OK && engine_commit(engine, &err) != ST_OK) {
+        server_note_failure(&w->server, err.code);
         if (worker_may_warn(w, &w->commit_warned_us)) {
             char text[2 * sizeof err.text];
             log_warning("a batch could not be committed", "status=%s error=%s", status_name(err.code),
@@ -310,8 +318,10 @@ void batch_run(struct worker *w)
     struct batch *b = &w->batch;
     for (size_t at = 0; at < b->ncalls;)
         at = run_transaction(w, at);
-    if (b->ncalls)
+    if (b->ncalls) {
         w->batches++;
+        histogram_add(&w->server.stats.batch_commands, b->ncalls);
+    }
     for (size_t i = 0; i < b->nclients; i++)
         client_batch_done(b->clients[i]);
     b->ncalls = b->nclients = 0;

@@ -172,7 +172,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     c->filled = n == room;
     if (c->in.len - c->done > worker_config(w)->client_query_buffer_limit) {
         log_close(c, LOG_WARNING, "closing a client that sent more than client-query-buffer-limit");
-        w->server.stats.query_limit_disconnections++;
+        w->server.stats.closed[CLOSED_QUERY_LIMIT]++;
         client_kill(c);
         return;
     }
@@ -227,7 +227,7 @@ static bool over_limit(struct client *c)
     if (!over)
         return false;
     log_close(c, LOG_WARNING, "closing a client over client-output-buffer-limit");
-    c->worker->server.stats.output_limit_disconnections++;
+    c->worker->server.stats.closed[CLOSED_OUTPUT_LIMIT]++;
     client_kill(c);
     return true;
 }
@@ -297,12 +297,14 @@ void client_tick(struct client *c, int64_t now_us)
     bool ending = c->state == CLIENT_DRAINING || c->eof;
     if (ending && now_us - c->flushed_us > DRAIN_MAX_US && idle > DRAIN_MAX_US) {
         log_close(c, LOG_INFO, "closing a client that does not take its last replies");
+        c->worker->server.stats.closed[CLOSED_UNREAD]++;
         client_kill(c);
         return;
     }
     if (config->timeout_ms && !c->session.monitor && !c->paused && !c->session.blocked &&
         (uint64_t)idle / 1000 > config->timeout_ms) {
         log_close(c, LOG_DEBUG, "closing an idle client");
+        c->worker->server.stats.closed[CLOSED_IDLE]++;
         client_kill(c);
         return;
     }
@@ -418,6 +420,7 @@ struct client *client_new(struct worker *w, struct conn conn)
     session_init(&c->session, &client_ops, config->requirepass[0] == '\0');
     c->session.fd = conn.fd;
     c->session.unix_socket = conn.local;
+    c->session.way = conn.local ? WAY_UNIX : WAY_TCP;
     conn_addresses(&conn, w->entrances[ENTRANCE_RESP].listener.path, c->session.addr, c->session.laddr);
     conn_tune(&conn, config->tcp_keepalive_ms);
     resp_init(&c->parser);

@@ -26,6 +26,7 @@ static void adapt(struct sweeper *s, int64_t took_us, uint64_t did, uint32_t max
 
 static void failed(struct worker *w, const struct error *err)
 {
+    server_note_failure(&w->server, err->code);
     /* Another process writes: there is time. */
     if (err->code == ST_BUSY || !worker_may_warn(w, &w->sweeper.warned_us))
         return;
@@ -34,8 +35,10 @@ static void failed(struct worker *w, const struct error *err)
                 log_quote(text, sizeof text, err->text));
 }
 
-static void pass_over(struct sweeper *s, int64_t now_us)
+static void pass_over(struct worker *w, int64_t now_us)
 {
+    struct sweeper *s = &w->sweeper;
+    w->server.stats.sweep_passes += s->pass_rows > 0;
     if (s->pass_rows >= MUCH_ROWS)
         log_debug("swept", "rows=%llu ms=%lld", (unsigned long long)s->pass_rows,
                   (long long)(now_us - s->pass_start_us) / 1000);
@@ -71,7 +74,7 @@ int64_t sweeper_step(struct worker *w)
     s->batches = w->batches;
     adapt(s, end - start, did, max_rows);
     if (!more) {
-        pass_over(s, end);
+        pass_over(w, end);
         return interval_us;
     }
     int64_t pause_us = (int64_t)config->sweep_pause_ms * 1000;

@@ -51,13 +51,12 @@ static void welcome(struct worker *w, struct conn conn)
     const struct config *config = worker_config(w);
     struct server *server = &w->server;
     if (server->nsessions >= w->max_clients) {
-        server->stats.rejected_connections++;
+        server->stats.rejected[REJECTED_MAXCLIENTS]++;
         conn_refuse(&conn, SLICE("-ERR max number of clients reached\r\n"));
     } else if (config->protected_mode && config->requirepass[0] == '\0' && !conn_is_loopback(&conn)) {
-        server->stats.rejected_connections++;
+        server->stats.rejected[REJECTED_PROTECTED]++;
         conn_refuse(&conn, SLICE(DENIED));
     } else {
-        server->stats.connections++;
         client_new(w, conn);
     }
 }
@@ -91,7 +90,7 @@ static void on_accept(evutil_socket_t fd, short what, void *arg)
         case ACCEPT_NONE:
             return;
         case ACCEPT_REFUSED:
-            w->server.stats.rejected_connections++;
+            w->server.stats.rejected[REJECTED_DESCRIPTORS]++;
             break;
         case ACCEPT_STARVED:
             log_warning("cannot accept clients for want of memory or descriptors", NULL);
