@@ -211,7 +211,7 @@ void block_give_up(struct server *s, struct session *c, bool error)
     else
         reply_null_array(reply);
     block_forget(s, c);
-    c->ops->reply_end(c, false);
+    c->ops->reply_end(c, 0);
 }
 
 /* ---- serving ---- */
@@ -224,7 +224,7 @@ static bool serve(struct server *s, struct blocked *k, struct slice key, const s
     size_t mark = reply->ops->mark(reply);
     struct slice *argv = k->argv;
     arena_adopt(view_arena(s->view), &k->arena);
-    bool depends = command_serve(s, c, k->cmd, argv, k->argc, reply, key, write_err);
+    int64_t wait = command_serve(s, c, k->cmd, argv, k->argc, reply, key, write_err);
     bool served = reply->ops->mark(reply) != mark;
     if (served) {
         block_forget(s, c);
@@ -234,7 +234,7 @@ static bool serve(struct server *s, struct blocked *k, struct slice key, const s
         for (int i = 0; i < k->argc; i++)
             k->argv[i] = arena_copy(&k->arena, argv[i]);
     }
-    c->ops->reply_end(c, depends);
+    c->ops->reply_end(c, wait);
     return served;
 }
 

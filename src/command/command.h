@@ -202,17 +202,17 @@ struct buf;
 void command_print_markdown(struct buf *out);
 
 /* Runs one command to its reply: lookup, arity, authentication, flags, handler, statistics. `known` was found
-   by command_find while the batch was gathered, or is NULL when there is no such command. Returns true when
-   the reply may only leave after the commit (it wrote, or saw what this batch wrote). */
-bool command_run(struct server *server, struct session *session, const struct command *known,
+   by command_find while the batch was gathered, or is NULL when there is no such command. Returns the ticket
+   that must be durable before the reply may leave, 0 when it need not wait. */
+int64_t command_run(struct server *server, struct session *session, const struct command *known,
                  const struct slice *argv, int argc, struct reply *reply, const struct error *write_err);
 
 /* Runs a command that EXEC has in its queue, with its reply as part of EXEC's. */
 void command_run_queued(struct call *exec, const struct command *cmd, const struct slice *argv, int argc);
 
 /* Runs a command that was blocked, with the key that has something for it now. Nothing replied: it waits on.
- */
-bool command_serve(struct server *server, struct session *session, const struct command *cmd,
+   Returns what command_run does. */
+int64_t command_serve(struct server *server, struct session *session, const struct command *cmd,
                    const struct slice *argv, int argc, struct reply *reply, struct slice key,
                    const struct error *write_err);
 

@@ -151,7 +151,7 @@ static void silence(struct session *session, struct reply *reply, size_t mark)
 
 /* ---- running ---- */
 
-static bool run(const struct call *given, size_t mark)
+static int64_t run(const struct call *given, size_t mark)
 {
     struct call call = *given;
     struct server *server = call.server;
@@ -191,15 +191,15 @@ static bool run(const struct call *given, size_t mark)
         note_slow(server, call.session, cmd, call.argv, call.argc, us);
     if (UNLIKELY(server->nmonitors) && !(cmd->flags & (CMD_SKIP_MONITOR | CMD_ADMIN)))
         monitor_feed(server, call.session, cmd, call.argv, call.argc);
-    return trace.depends || server->sync_wanted;
+    return trace.wait;
 }
 
-bool command_run(struct server *server, struct session *session, const struct command *known,
-                 const struct slice *argv, int argc, struct reply *reply, const struct error *write_err)
+int64_t command_run(struct server *server, struct session *session, const struct command *known,
+                    const struct slice *argv, int argc, struct reply *reply, const struct error *write_err)
 {
     const struct command *cmd = known;
     size_t mark = reply->ops->mark(reply);
-    bool wait = false;
+    int64_t wait = 0;
 
     if (cmd && UNLIKELY(cmd->subs != NULL) && argc > 1)
         cmd = command_find_sub(known, argv[1]);
@@ -228,9 +228,10 @@ bool command_run(struct server *server, struct session *session, const struct co
                             .argc = argc,
                             .reply = reply,
                             .write_err = write_err};
-        server->queued_depends = false;
+        server->queued_wait = 0;
         wait = run(&call, mark);
-        wait |= server->queued_depends;
+        if (server->queued_wait > wait)
+            wait = server->queued_wait;
     }
     if (UNLIKELY(session->reply_mode != SESSION_REPLY_ON))
         silence(session, reply, mark);
@@ -245,13 +246,14 @@ void command_run_queued(struct call *exec, const struct command *cmd, const stru
     call.cmd = cmd;
     call.argv = argv;
     call.argc = argc;
-    bool wait = run(&call, call.reply->ops->mark(call.reply));
-    exec->server->queued_depends |= wait;
+    int64_t wait = run(&call, call.reply->ops->mark(call.reply));
+    if (wait > exec->server->queued_wait)
+        exec->server->queued_wait = wait;
 }
 
-bool command_serve(struct server *server, struct session *session, const struct command *cmd,
-                   const struct slice *argv, int argc, struct reply *reply, struct slice key,
-                   const struct error *write_err)
+int64_t command_serve(struct server *server, struct session *session, const struct command *cmd,
+                      const struct slice *argv, int argc, struct reply *reply, struct slice key,
+                      const struct error *write_err)
 {
     struct call call = {.server = server,
                         .session = session,

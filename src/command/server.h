@@ -88,7 +88,7 @@ struct server {
     size_t start_memory;
     /* SAVE and BGSAVE: the worker ends the batch, syncs the database and calls server_saved. */
     bool sync_wanted;
-    bool queued_depends;  /* a command that EXEC ran relies on the commit */
+    int64_t queued_wait;  /* the highest ticket that a command run by EXEC waits for */
     bool end_batch;       /* what follows belongs to another batch */
     int64_t last_save_ms; /* wall */
     uint64_t saved_dirty; /* the engine's `dirty` then */

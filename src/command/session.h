@@ -31,11 +31,11 @@ struct session_ops {
     /* A blocking command waits (session->blocked is set): gives up at this moment of the monotonic clock, 0
      * never. */
     void (*block)(struct session *s, int64_t deadline_us);
-    /* Around a reply that the session's own command does not give: to a client that waited. depends: it is
-       only true when the running batch is committed. When session->blocked is NULL at the end, the client
+    /* Around a reply that the session's own command does not give: to a client that waited. wait: the
+       ticket that must be durable before it leaves. When session->blocked is NULL at the end, the client
        goes on. */
     struct reply *(*reply_begin)(struct session *s);
-    void (*reply_end)(struct session *s, bool depends);
+    void (*reply_end)(struct session *s, int64_t wait);
 };
 
 /* The listener that a client came by. */

@@ -82,7 +82,7 @@ static enum status attach(struct coll *c)
     if (r) {
         c->res = resident_stands_in(r) ? NULL : r;
         if (r->touched)
-            c->v->depends = true;
+            view_saw(c->v, c->v->ticket);
         return ST_OK;
     }
     return c->size <= COLL_RESIDENT_LOAD ? load(c) : ST_OK;

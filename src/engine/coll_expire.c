@@ -83,7 +83,8 @@ enum status view_expired_fields(struct view *v, const struct row_ext *e, int64_t
         r->counts = true;
         residents_add(&v->residents, r);
     }
-    v->depends |= r->touched;
+    if (r->touched)
+        view_saw(v, v->ticket);
     enum status st = count_on(v, r, view_now(v));
     if (st == ST_OK)
         *ret = r->expired;

@@ -14,7 +14,10 @@ struct engine {
     struct error call_err;
     bool in_write;        /* the running transaction may write */
     unsigned field_steps; /* in a row */
-    bool unsure; /* memory may be behind the tables: a commit's outcome or the databases are not known */
+    bool unsure;  /* memory may be behind the tables: a commit's outcome or the databases are not known */
+    bool later;   /* commits become durable after they have returned */
+    int64_t last; /* the ticket of the last commit */
+    struct store_progress progress;
 };
 
 static enum status load_dbs(struct engine *e, struct error *err)
@@ -37,6 +40,8 @@ enum status engine_new(struct store *store, const struct engine_options *o, stru
     v->err = &e->call_err;
     v->cache = cache_new(o->cache_memory);
     v->ndbs = o->databases;
+    e->later = store_commits_later(store);
+    e->last = e->progress.durable = e->later ? store_last_ticket(store) : 0;
     v->dbs = mem_zalloc(v->ndbs * sizeof *v->dbs);
     v->dbs_before = mem_zalloc(v->ndbs * sizeof *v->dbs_before);
     v->call_dbs = mem_zalloc(v->ndbs * sizeof *v->call_dbs);
@@ -142,6 +147,8 @@ static enum status begun(struct engine *e, bool changed, struct error *err)
 {
     enum status st = ST_OK;
     e->view.now_us = clock_wall_us();
+    e->view.ticket = e->last + 1;
+    e->view.durable = e->progress.durable;
     e->stats.external_changes += changed;
     if ((changed || e->unsure) && (st = forget(e, err)) != ST_OK) {
         e->unsure = true;
@@ -172,7 +179,7 @@ void engine_enter(struct engine *e)
     v->wrote = v->flushed_in_call = v->call_dbs_changed = false;
     /* After a command that failed midway its rows are still in the transaction: whatever is read there, the
        batch fails. */
-    v->depends = v->poison != ST_OK;
+    v->wait = v->poison != ST_OK ? v->ticket : 0;
     v->call_trash = v->ntrash;
     v->call_ready = v->nready;
 }
@@ -188,7 +195,7 @@ struct engine_trace engine_leave(struct engine *e, bool keep)
     arena_reset(&v->scratch);
     keep_budget(v);
     e->stats.dirty += keep && v->wrote;
-    return (struct engine_trace){.wrote = keep && v->wrote, .depends = v->depends};
+    return (struct engine_trace){.wrote = keep && v->wrote, .wait = v->wait > v->durable ? v->wait : 0};
 }
 
 static enum status commit(struct engine *e, struct error *err)
@@ -203,9 +210,11 @@ static enum status commit(struct engine *e, struct error *err)
     return st == ST_OK ? store_commit(e->store, err) : st;
 }
 
-enum status engine_commit(struct engine *e, struct error *err)
+enum status engine_commit(struct engine *e, int64_t *ret_ticket, struct error *err)
 {
     struct view *v = &e->view;
+    if (ret_ticket)
+        *ret_ticket = v->ticket;
     if (!view_has_changes(v)) {
         store_rollback(e->store);
         view_rolled_back(v);
@@ -221,6 +230,9 @@ enum status engine_commit(struct engine *e, struct error *err)
         return st;
     }
     view_committed(v);
+    e->last = v->ticket;
+    if (!e->later)
+        e->progress.durable = e->last;
     keep_budget(v);
     uint64_t us = (uint64_t)(clock_mono_us() - start);
     e->stats.commits++;
@@ -231,6 +243,41 @@ enum status engine_commit(struct engine *e, struct error *err)
 }
 
 /* ---- between batches ---- */
+
+enum status engine_progress(struct engine *e, struct error *err)
+{
+    if (!e->later)
+        return ST_OK;
+    enum status st = store_progress(e->store, &e->progress, err);
+    if (st == ST_OK)
+        return ST_OK;
+    struct error again;
+    e->last = e->progress.durable;
+    e->view.dbs_ticket = e->view.id_next = e->view.id_end = 0;
+    e->stats.commit_failures++;
+    e->unsure |= forget(e, &again) != ST_OK;
+    return st;
+}
+
+int64_t engine_durable(const struct engine *e)
+{
+    return e->progress.durable;
+}
+
+bool engine_settled(const struct engine *e, int64_t ticket)
+{
+    return ticket <= e->progress.durable || e->progress.durable == e->last;
+}
+
+bool engine_full(const struct engine *e)
+{
+    return e->progress.full;
+}
+
+void engine_on_progress(struct engine *e, store_wake_fn *fn, void *arg)
+{
+    store_on_progress(e->store, fn, arg);
+}
 
 static enum status forget_row(void *arg, const struct key_row *k)
 {
@@ -308,7 +355,7 @@ static enum status sweep_fields(struct engine *e, uint32_t max, uint64_t *ret_ro
     arena_reset(&v->scratch);
     if (st == ST_OK) {
         view_accept(v);
-        return engine_commit(e, err);
+        return engine_commit(e, NULL, err);
     }
     view_undo(v);
     store_rollback(e->store);

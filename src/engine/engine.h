@@ -2,11 +2,15 @@
 
      engine_begin   one clock value, one transaction (a write one when any command of the batch may write)
      per command:   engine_enter → handler → engine_leave (keeps or undoes what the handler did)
-     engine_commit  the changed rows go to the tables, one commit, one fsync; only then may replies leave
+     engine_commit  the changed rows go to the store in one commit, which has a ticket
 
-   A crash before the commit returns leaves nothing of the batch, after it all of it; no reply has left
-   before. A failed commit leaves the view as it was before the batch: the caller answers an error to every
-   command that wrote or saw something written in this batch (engine_leave tells which). */
+   What was committed becomes durable later, in the order of tickets (with some stores: before engine_commit
+   returns). Batches go on meanwhile and see it; but a reply that tells of it waits until its ticket is
+   durable: engine_leave says for which one, engine_settled whether it is. So no client ever knows of
+   something that a crash could take back. A crash leaves all of a batch or nothing.
+
+   When a commit fails, nothing of it is left, nor of those behind it: engine_commit or engine_progress says
+   so and the caller answers an error in the place of every reply that waits for one of them. */
 #ifndef LARDER_ENGINE_ENGINE_H
 #define LARDER_ENGINE_ENGINE_H
 
@@ -70,13 +74,31 @@ struct error *engine_error(struct engine *e);
 void engine_enter(struct engine *e);
 struct engine_trace {
     bool wrote;   /* the command changed rows */
-    bool depends; /* it wrote, or read a row that this batch changed: its reply is only true after the commit
-                   */
+    int64_t wait; /* the ticket that must be durable before its reply may leave; 0: none */
 };
 struct engine_trace engine_leave(struct engine *e, bool keep);
 
-/* Ends the batch. On failure everything since engine_begin is undone. */
-enum status engine_commit(struct engine *e, struct error *err) MUST_CHECK;
+/* Ends the batch. On failure everything since engine_begin is undone: replies that wait for *ret_ticket get
+   the error. Otherwise it is the ticket of what the batch changed, if it changed anything. May be NULL. */
+enum status engine_commit(struct engine *e, int64_t *ret_ticket, struct error *err) MUST_CHECK;
+
+/* Between batches: learns how far the store has got. Anything but ST_OK: the commits behind engine_durable
+   have failed, after they had been accepted; replies that wait for one of them get the error. */
+enum status engine_progress(struct engine *e, struct error *err) MUST_CHECK;
+
+/* What has a ticket up to this is durable. */
+int64_t engine_durable(const struct engine *e);
+
+/* Whether a reply that waits for this ticket may leave: it is durable, or belongs to a batch that changed
+   nothing in the end. */
+bool engine_settled(const struct engine *e, int64_t ticket);
+
+/* Whether commands that write should wait, because the store does not keep up. As of the last
+   engine_progress. */
+bool engine_full(const struct engine *e);
+
+/* fn is called, from another thread, whenever engine_progress may have something new to tell. */
+void engine_on_progress(struct engine *e, store_wake_fn *fn, void *arg);
 
 /* The size of what waits for the commit: a caller ends a batch early when it grows beyond reason. */
 size_t engine_pending_bytes(const struct engine *e);

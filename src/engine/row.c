@@ -38,6 +38,7 @@ struct row *row_new(const struct key_row *k, uint32_t hash)
         .seq = k->seq,
         .version = k->version,
         .expire_at = k->expire_at,
+        .ticket = k->ticket,
     };
     if (ext) {
         struct row_ext e = {k->id, k->size, k->first};
@@ -69,5 +70,6 @@ struct key_row row_to_key(const struct row *r)
         .value = row_value(r),
         .version = r->version,
         .expire_at = r->expire_at,
+        .ticket = r->ticket,
     };
 }

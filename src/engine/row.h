@@ -25,6 +25,7 @@ struct row {
     int64_t seq;
     int64_t version;
     int64_t expire_at;
+    int64_t ticket; /* of the change set that it came with: until that is durable, nobody may be told of it */
     char data[];
 };
 

@@ -70,8 +70,8 @@ enum status view_row(struct view *v, uint32_t number, struct slice key, struct r
         r = l.row;
         cache_add(v->cache, r);
     }
-    if (r->dirty || v->dbs_changed) /* or it is only there or gone because of a flush or a swap */
-        v->depends = true;
+    view_saw(v, r->ticket);
+    view_saw(v, v->dbs_ticket); /* it may only be there or gone because of a flush or a swap */
     *ret = r;
     return ST_OK;
 }
@@ -170,6 +170,7 @@ static void install(struct view *v, struct row *old, const struct key_row *k)
         view_touch(v, k->db, k->key);
     struct row *fresh = row_new(k, old->hash);
     fresh->dirty = 1;
+    fresh->ticket = v->ticket;
     fresh->heat = old->heat;
     if (old->dirty) {
         fresh->change = old->change;
@@ -186,7 +187,7 @@ static void install(struct view *v, struct row *old, const struct key_row *k)
     cache_replace(v->cache, old, fresh);
     VEC_PUSH(v->undo, v->nundo, v->undo_cap) = (struct row_undo){old, fresh};
     v->wrote = true;
-    v->depends = true;
+    view_saw(v, v->ticket);
 }
 
 static int64_t next_version(const struct view *v, const struct row *old)
@@ -327,13 +328,16 @@ static void before_dbs_change(struct view *v)
     if (!v->dbs_changed) {
         memcpy(v->dbs_before, v->dbs, bytes);
         v->next_number_before = v->next_number;
+        v->dbs_ticket_before = v->dbs_ticket;
     }
     if (!v->call_dbs_changed) {
         memcpy(v->call_dbs, v->dbs, bytes);
         v->call_next_number = v->next_number;
     }
     v->dbs_changed = v->call_dbs_changed = v->dbs_pending = true;
-    v->wrote = v->depends = true;
+    v->wrote = true;
+    v->dbs_ticket = v->ticket;
+    view_saw(v, v->ticket);
 }
 
 enum status view_flush_db(struct view *v, uint32_t db)
@@ -488,6 +492,7 @@ void view_rolled_back(struct view *v)
     if (v->dbs_changed) {
         memcpy(v->dbs, v->dbs_before, v->ndbs * sizeof *v->dbs);
         v->next_number = v->next_number_before;
+        v->dbs_ticket = v->dbs_ticket_before;
         v->counts_stale = true;
     }
     if (v->id_block_is_new)
@@ -584,7 +589,6 @@ static void flushed(struct view *v, const struct changes *applied)
 
 enum status view_flush(struct view *v)
 {
-    v->depends |= view_has_changes(v);
     if (!v->npending && !v->items.npending && v->trash_flushed == v->ntrash && !v->dbs_pending)
         return ST_OK;
     struct changes c = {0};

@@ -38,6 +38,10 @@ struct view {
     int64_t now_us;
     struct rand rnd;
 
+    int64_t ticket;     /* that the running batch's changes will have */
+    int64_t durable;    /* what has a ticket up to this may be told of */
+    int64_t dbs_ticket; /* of the last flush or exchange of databases */
+
     struct db_row *dbs; /* by logical number; counts as of the last commit */
     uint32_t ndbs;
     uint32_t next_number;
@@ -61,6 +65,7 @@ struct view {
     size_t trash_flushed;
     struct db_row *dbs_before; /* a copy from before the first change of the batch, when dbs_changed */
     uint32_t next_number_before;
+    int64_t dbs_ticket_before;
     bool dbs_changed;
     bool dbs_pending;
     bool *db_written; /* by logical number: this batch has written its row in larder_db already */
@@ -80,11 +85,19 @@ struct view {
     uint32_t call_next_number;
     bool call_dbs_changed;
     bool wrote;
-    bool depends;
+    int64_t wait; /* the highest ticket of what the call wrote or saw */
     bool flushed_in_call;
     bool counts_lookups;
     struct arena scratch;
 };
+
+/* The running call has seen something that came with this ticket: its reply must not leave before that is
+   durable. */
+static inline void view_saw(struct view *v, int64_t ticket)
+{
+    if (ticket > v->wait)
+        v->wait = ticket;
+}
 
 /* The row under a key whatever its state, from memory or the tables; never NULL on success. */
 enum status view_row(struct view *v, uint32_t number, struct slice key, struct row **ret) MUST_CHECK;
@@ -111,7 +124,7 @@ void view_bury(struct view *v, struct row *r);
 /* Writes a key's row again with a version of the caller's choosing: for changes that nobody sees. */
 void view_amend(struct view *v, struct row *old, const struct row_draft *d, int64_t version);
 
-/* Brings what the batch changed so far into the running transaction, so that SQL sees it. */
+/* Brings what the batch changed so far into the running transaction, so that the store's scans see it. */
 enum status view_flush(struct view *v) MUST_CHECK;
 
 /* Every database as this batch sees it: ret has room for all. */

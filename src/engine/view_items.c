@@ -26,7 +26,7 @@ enum status view_item(struct view *v, const struct item_ref *ref, bool *ret_foun
 {
     const struct item_entry *e = items_find(&v->items, ref);
     if (e) {
-        v->depends = true;
+        view_saw(v, v->ticket);
         *ret_found = e->state == ITEM_PUT;
         *ret = e->row;
         return ST_OK;
@@ -70,7 +70,8 @@ enum status view_has_items(struct view *v, enum item_table table, int64_t id, co
             places[nrefs] = i;
             const struct item_entry *e = items_find(&v->items, &refs[nrefs]);
             ret[i] = e && e->state == ITEM_PUT;
-            v->depends |= e != NULL;
+            if (e)
+                view_saw(v, v->ticket);
             nrefs += !e;
         }
         struct presence p = {refs, places, ret};
@@ -87,7 +88,8 @@ static enum status put_item(struct view *v, const struct item_row *row, bool fre
     if (n > STORE_ITEM_BYTES)
         return error_set(v->err, ST_INVALID, "an item of %zu bytes is larger than a row can be", n);
     items_put(&v->items, row, fresh);
-    v->wrote = v->depends = true;
+    v->wrote = true;
+    view_saw(v, v->ticket);
     return ST_OK;
 }
 
@@ -104,7 +106,8 @@ enum status view_add_item(struct view *v, const struct item_row *row)
 enum status view_del_item(struct view *v, const struct item_ref *ref)
 {
     items_del(&v->items, ref);
-    v->wrote = v->depends = true;
+    v->wrote = true;
+    view_saw(v, v->ticket);
     return ST_OK;
 }
 

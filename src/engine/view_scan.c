@@ -9,6 +9,13 @@
 #define RANDOM_TRIES 8
 #define RANDOM_ROWS  64
 
+/* Before keys are walked or counted: whatever was written last may show. */
+static enum status begin_walk(struct view *v)
+{
+    view_saw(v, view_has_changes(v) ? v->ticket : v->ticket - 1);
+    return view_flush(v);
+}
+
 struct key_walk {
     struct view *v;
     uint32_t number;
@@ -35,7 +42,7 @@ static enum status walk_row(void *arg, const struct key_row *k)
 enum status view_scan(struct view *v, uint32_t db, int64_t *cursor, uint32_t count, view_key_fn *fn,
                       void *arg)
 {
-    enum status st = view_flush(v);
+    enum status st = begin_walk(v);
     struct key_walk w = {.v = v, .number = v->dbs[db].number, .fn = fn, .arg = arg};
     struct key_scan q = {
         .db = w.number,
@@ -61,7 +68,7 @@ enum status view_scan(struct view *v, uint32_t db, int64_t *cursor, uint32_t cou
 
 enum status view_each_key(struct view *v, uint32_t db, struct slice prefix, view_key_fn *fn, void *arg)
 {
-    enum status st = view_flush(v);
+    enum status st = begin_walk(v);
     if (st != ST_OK)
         return st;
     struct key_walk w = {.v = v, .number = v->dbs[db].number, .fn = fn, .arg = arg};
@@ -103,7 +110,7 @@ enum status view_random_key(struct view *v, uint32_t db, struct arena *arena, st
     struct key_walk top = {.v = v,
                            .number = UINT32_MAX}; /* matches no database: only looks for the highest seq */
     struct key_scan q = {.db = w.number, .order = KEYS_BY_SEQ_DESC, .seq_below = INT64_MAX, .limit = 1};
-    enum status st = view_flush(v);
+    enum status st = begin_walk(v);
     if (st == ST_OK)
         st = store_scan_keys(v->store, &q, walk_row, &top, v->err);
     q.limit = RANDOM_ROWS;
@@ -140,7 +147,7 @@ static enum status recount(struct view *v)
 
 enum status view_db_size(struct view *v, uint32_t db, int64_t *ret_keys, int64_t *ret_expires)
 {
-    enum status st = view_flush(v);
+    enum status st = begin_walk(v);
     if (st == ST_OK && v->counts_stale)
         st = recount(v);
     int64_t dead = 0, expired = 0;

@@ -25,7 +25,6 @@ void batch_release(struct batch *b)
 {
     mem_free(b->calls);
     mem_free(b->clients);
-    mem_free(b->replies);
     arena_release(&b->arena);
     *b = (struct batch){0};
 }
@@ -134,19 +133,13 @@ static void run_unknown(struct worker *w, const struct batch_call *call, const s
     }
 }
 
-void batch_depends(struct worker *w, struct client *c, size_t start)
-{
-    struct batch *b = &w->batch;
-    VEC_PUSH(b->replies, b->nreplies, b->cap_replies) =
-        (struct batch_reply){.client = c, .start = start, .end = c->out.len};
-}
-
 static bool has_to_wait(struct worker *w, const struct batch_call *call)
 {
-    if (w->server.pause == PAUSE_NONE && !w->lock_since_us)
+    bool full = engine_full(w->server.engine);
+    if (w->server.pause == PAUSE_NONE && !w->lock_since_us && !full)
         return false;
     bool may_write = command_may_write(&call->client->session, call->cmd, call->argv, call->argc);
-    return (may_write && w->lock_since_us) || server_paused(&w->server, may_write, worker_now(w));
+    return (may_write && (w->lock_since_us || full)) || server_paused(&w->server, may_write, worker_now(w));
 }
 
 /* Runs one call; returns how much it said. */
@@ -164,52 +157,23 @@ static size_t run_call(struct worker *w, const struct batch_call *call, const st
         return 0;
     }
     size_t start = c->out.len;
-    bool depends = false;
+    int64_t wait = 0;
     c->reply.base.resp = c->session.resp;
     if (call->cmd)
-        depends = command_run(&w->server, &c->session, call->cmd, call->argv, call->argc, &c->reply.base,
-                              write_err);
+        wait = command_run(&w->server, &c->session, call->cmd, call->argv, call->argc, &c->reply.base,
+                           write_err);
     else
         run_unknown(w, call, write_err);
     c->done = call->end;
     size_t said = c->out.len - start;
     if (said) {
         client_touch(c);
-        if (depends)
-            batch_depends(w, c, start);
+        if (w->server.sync_wanted)
+            wait = WAIT_FOR_SYNC;
+        if (wait)
+            waits_add(w, c, start, wait);
     }
     return said;
-}
-
-/* The commit failed: every reply that relied on it becomes the error. Each client's output is rewritten once,
-   in order. */
-static void replace_replies(struct worker *w, const struct error *err)
-{
-    struct batch *b = &w->batch;
-    for (size_t i = 0; i < b->nreplies; i++) {
-        struct batch_reply *r = &b->replies[i];
-        struct client *c = r->client;
-        if (!c->failed_reply) {
-            c->failed_reply = true;
-            c->patched = 0;
-        }
-        buf_add(&c->patch, c->out.p + c->patched, r->start - c->patched);
-        c->patched = r->end;
-        struct resp_reply sink;
-        resp_reply_init(&sink, &c->patch, c->session.resp);
-        reply_status(&sink.base, err->code, err);
-        server_note_error(&w->server, sink.base.code);
-    }
-    for (size_t i = 0; i < b->nreplies; i++) {
-        struct client *c = b->replies[i].client;
-        if (!c->failed_reply)
-            continue;
-        c->failed_reply = false;
-        buf_add(&c->patch, c->out.p + c->patched, c->out.len - c->patched);
-        buf_release(&c->out);
-        c->out = c->patch;
-        c->patch = (struct buf){0};
-    }
 }
 
 static void flush_clients(struct worker *w)
@@ -221,25 +185,42 @@ static void flush_clients(struct worker *w)
     w->flush.len = 0;
 }
 
-/* SAVE was the last call of the transaction, which has been committed: what it promised comes true now, or
-   its reply (the one at `reply`, if it was to have any) becomes the error. */
-static void sync_saved(struct worker *w, size_t reply)
+static void log_failure(const char *what, const struct error *err)
 {
-    struct batch *b = &w->batch;
+    char text[2 * sizeof err->text];
+    log_warning(what, "status=%s error=%s", status_name(err->code), log_quote(text, sizeof text, err->text));
+}
+
+/* Commits, of this batch or of earlier ones, have failed. */
+static void commits_failed(struct worker *w, int64_t from, const struct error *err)
+{
+    server_note_failure(&w->server, err->code);
+    if (worker_may_warn(w, &w->commit_warned_us))
+        log_failure("a batch could not be committed", err);
+    waits_fail(w, from, err);
+}
+
+void batch_progress(struct worker *w)
+{
+    struct error err;
+    if (engine_progress(w->server.engine, &err) != ST_OK)
+        commits_failed(w, engine_durable(w->server.engine) + 1, &err);
+    waits_settle(w);
+}
+
+/* SAVE was the last call of the transaction, which has been committed: what it promised comes true now, or
+   its reply becomes the error. */
+static void sync_saved(struct worker *w)
+{
     struct error err;
     if (engine_sync(w->server.engine, &err) == ST_OK) {
         server_saved(&w->server);
+        waits_synced(w);
         return;
     }
     server_note_failure(&w->server, err.code);
-    char text[2 * sizeof err.text];
-    log_warning("the database could not be synced", "status=%s error=%s", status_name(err.code),
-                log_quote(text, sizeof text, err.text));
-    if (reply < b->nreplies) {
-        b->replies[0] = b->replies[reply];
-        b->nreplies = 1;
-        replace_replies(w, &err);
-    }
+    log_failure("the database could not be synced", &err);
+    waits_fail(w, WAIT_FOR_SYNC, &err);
 }
 
 /* The keys of calls that come soon are fetched from memory while this one runs. */
@@ -284,7 +265,8 @@ static size_t run_transaction(struct worker *w, size_t at)
     struct batch *b = &w->batch;
     struct engine *engine = w->server.engine;
     struct error write_err, err;
-    size_t said = 0, last_reply = 0;
+    size_t said = 0;
+    int64_t ticket;
     enum status st = begin(w, &write_err, &err);
     w->server.unreadable = st != ST_OK;
     if (st != ST_OK)
@@ -294,21 +276,13 @@ static size_t run_transaction(struct worker *w, size_t at)
     while (at < b->ncalls && said < PENDING_BYTES && engine_pending_bytes(engine) < PENDING_BYTES &&
            !w->server.end_batch) {
         look_ahead(w, at);
-        last_reply = b->nreplies;
         said += run_call(w, &b->calls[at++], &write_err);
     }
-    if (st == ST_OK && engine_commit(engine, &err) != ST_OK) {
-        server_note_failure(&w->server, err.code);
-        if (worker_may_warn(w, &w->commit_warned_us)) {
-            char text[2 * sizeof err.text];
-            log_warning("a batch could not be committed", "status=%s error=%s", status_name(err.code),
-                        log_quote(text, sizeof text, err.text));
-        }
-        replace_replies(w, &err);
-    } else if (w->server.sync_wanted) {
-        sync_saved(w, last_reply);
-    }
-    b->nreplies = 0;
+    if (st == ST_OK && engine_commit(engine, &ticket, &err) != ST_OK)
+        commits_failed(w, ticket, &err);
+    else if (w->server.sync_wanted)
+        sync_saved(w);
+    batch_progress(w);
     flush_clients(w);
     return at;
 }
@@ -316,6 +290,7 @@ static size_t run_transaction(struct worker *w, size_t at)
 void batch_run(struct worker *w)
 {
     struct batch *b = &w->batch;
+    batch_progress(w);
     for (size_t at = 0; at < b->ncalls;)
         at = run_transaction(w, at);
     if (b->ncalls) {

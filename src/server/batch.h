@@ -1,5 +1,5 @@
 /* The commands of one turn of the loop, of all clients, in the order they came: gathered while sockets are
-   read, then run in one transaction; the replies leave behind the commit. */
+   read, then run in one transaction; the replies leave when its commit is durable. */
 #ifndef LARDER_SERVER_BATCH_H
 #define LARDER_SERVER_BATCH_H
 
@@ -24,19 +24,11 @@ struct batch_call {
     size_t end;    /* where it ends in the client's input */
 };
 
-/* A reply that is only true when the commit succeeds. */
-struct batch_reply {
-    struct client *client;
-    size_t start, end; /* in the client's output */
-};
-
 struct batch {
     struct batch_call *calls;
     size_t ncalls, cap_calls;
     struct client **clients; /* each once */
     size_t nclients, cap_clients;
-    struct batch_reply *replies;
-    size_t nreplies, cap_replies;
     struct arena arena; /* of the argvs */
     bool write;         /* a call may write */
 };
@@ -46,10 +38,10 @@ void batch_release(struct batch *b);
 /* Parses what the client has sent and adds it to the batch, up to a fair share. */
 void batch_gather(struct worker *w, struct client *c);
 
-/* What c has been told from `start` on is only true when the batch is committed. */
-void batch_depends(struct worker *w, struct client *c, size_t start);
+/* Learns which commits have become durable, or have failed, and lets go of the replies that waited. */
+void batch_progress(struct worker *w);
 
-/* Runs what was gathered, commits and sends. */
+/* Runs what was gathered, commits, and sends what need not wait. */
 void batch_run(struct worker *w);
 
 #endif

@@ -31,6 +31,19 @@ static size_t backlog(const struct client *c)
     return c->out.len - c->sent;
 }
 
+/* Of that, what need not wait for a commit. */
+static size_t sendable(const struct client *c)
+{
+    return waits_free_output(c->worker, c) - c->sent;
+}
+
+static void drop_sent(struct client *c)
+{
+    c->out_base += c->sent;
+    buf_consume(&c->out, c->sent);
+    c->sent = 0;
+}
+
 static bool push(struct client_list *l, struct client *c, bool *mark)
 {
     if (*mark)
@@ -67,6 +80,7 @@ static void change_state(struct client *c, enum client_state state)
     if (state != CLIENT_DEAD)
         return;
     watch_writing(c, false);
+    waits_forget(c->worker, c);
     event_del(&c->block_event);
     block_forget(&c->worker->server, &c->session);
     conn_close(&c->conn);
@@ -235,7 +249,7 @@ static bool over_limit(struct client *c)
 /* All output has left. */
 static void drained(struct client *c)
 {
-    c->out.len = c->sent = 0;
+    drop_sent(c);
     if (c->out.cap > KEEP_BUFFER * 2)
         buf_shrink(&c->out, KEEP_BUFFER);
     watch_writing(c, false);
@@ -250,8 +264,8 @@ void client_flush(struct client *c)
         return;
     bool held = client_held(c);
     size_t n = 0;
-    if (backlog(c)) {
-        switch (conn_write(&c->conn, c->out.p + c->sent, backlog(c), &n)) {
+    if (sendable(c)) {
+        switch (conn_write(&c->conn, c->out.p + c->sent, sendable(c), &n)) {
         case CONN_OK:
             c->sent += n;
             c->flushed_us = worker_now(c->worker);
@@ -273,11 +287,9 @@ void client_flush(struct client *c)
     }
     if (over_limit(c))
         return;
-    if (c->sent > KEEP_BUFFER && c->sent > c->out.len / 2) {
-        buf_consume(&c->out, c->sent);
-        c->sent = 0;
-    }
-    watch_writing(c, true);
+    if (c->sent > KEEP_BUFFER && c->sent > c->out.len / 2)
+        drop_sent(c);
+    watch_writing(c, sendable(c) > 0);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
@@ -372,13 +384,13 @@ static struct reply *session_reply_begin(struct session *s)
     return &c->reply.base;
 }
 
-static void session_reply_end(struct session *s, bool depends)
+static void session_reply_end(struct session *s, int64_t wait)
 {
     struct client *c = of_session(s);
     if (c->out.len != c->reply_start) {
         client_touch(c);
-        if (depends)
-            batch_depends(c->worker, c, c->reply_start);
+        if (wait)
+            waits_add(c->worker, c, c->reply_start, wait);
     }
     if (s->blocked)
         return;
@@ -439,6 +451,5 @@ void client_free(struct client *c)
     resp_release(&c->parser);
     buf_release(&c->in);
     buf_release(&c->out);
-    buf_release(&c->patch);
     mem_free(c);
 }

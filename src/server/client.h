@@ -6,7 +6,7 @@
             0      done                          parsed            in.len
 
    Output is one buffer of which `sent` bytes have left. Replies of a batch are appended while it runs and
-   leave after its commit.
+   leave when what they tell of is durable (waits.h).
 
    Reading and output. Some clients send a whole pipeline before they read the first reply, so a server that
    stops reading because replies pile up may wait for a client that waits for it. Redis reads on and lets the
@@ -44,26 +44,25 @@ struct client {
     int64_t block_until_us;   /* when a blocking command gives up; 0: never */
     struct event block_event; /* the end of a blocking command's patience */
     enum client_state state;
-    bool eof;              /* the peer has sent its last byte */
-    bool paused;           /* CLIENT PAUSE: in worker->paused */
-    bool ready;            /* has input to parse without waiting for more: in worker->ready */
-    bool in_batch;         /* has calls in the batch: in batch->clients */
-    bool to_flush;         /* in worker->flush */
-    bool stalled;          /* its output stopped it in the middle of the batch */
-    bool failed_reply;     /* patch is in use */
-    bool filled;           /* the last read took all the room there was */
-    bool broken;           /* the parser found an error, which is on its way to the client */
+    bool eof;      /* the peer has sent its last byte */
+    bool paused;   /* CLIENT PAUSE: in worker->paused */
+    bool ready;    /* has input to parse without waiting for more: in worker->ready */
+    bool in_batch; /* has calls in the batch: in batch->clients */
+    bool to_flush; /* in worker->flush */
+    bool stalled;  /* its output stopped it in the middle of the batch */
+    bool filled;   /* the last read took all the room there was */
+    bool broken;   /* the parser found an error, which is on its way to the client */
     struct resp_parser parser;
     struct buf in;
     size_t done, parsed;
     struct resp_reply reply;
     struct buf out;
     size_t sent;
-    size_t reply_start;    /* in out, of a reply to a blocked client */
-    struct buf patch;      /* the output of a failed batch, as it is rewritten */
-    size_t patched;        /* how much of out is in patch */
-    int64_t soft_since_us; /* output has been above the soft limit since; 0: it is not */
-    int64_t flushed_us;    /* when output last moved */
+    size_t reply_start;             /* in out, of a reply to a blocked client */
+    uint64_t out_base;              /* output that has left the buffer */
+    uint64_t wait_first, wait_last; /* numbers of its waits, 0: none */
+    int64_t soft_since_us;          /* output has been above the soft limit since; 0: it is not */
+    int64_t flushed_us;             /* when output last moved */
 };
 
 /* Takes over conn. */
@@ -75,7 +74,7 @@ void client_free(struct client *c);
 /* Sends what can be sent now and watches for the rest; closes when that was the last of it. */
 void client_flush(struct client *c);
 
-/* Output has been added: it leaves when the batch has been committed. */
+/* Output has been added, or need not wait any more: it leaves at the end of the turn. */
 void client_touch(struct client *c);
 
 /* No more input; closes behind the output. */

@@ -18,6 +18,7 @@
 #define ACCEPTS_PER_EVENT 1000
 #define ACCEPT_PAUSE_US   100000       /* after accept has failed for want of memory or descriptors */
 #define RESERVED_FDS      ((rlim_t)64) /* for the database, logs, listeners */
+#define FULL_RETRY_US     5000         /* when to look again whether the store has caught up */
 #define LAST_FLUSH_US     3000000      /* how long the end waits for replies to leave */
 
 static const char DENIED[] =
@@ -179,6 +180,22 @@ static void on_pause_over(evutil_socket_t fd, short what, void *arg)
     (void)fd, (void)what, (void)arg;
 }
 
+/* The store tells from its thread that commits have become durable: only wakes the loop, which then looks. */
+static void on_progress(evutil_socket_t fd, short what, void *arg)
+{
+    (void)what, (void)arg;
+    uint64_t ignored;
+    ssize_t n = read(fd, &ignored, sizeof ignored);
+    (void)n;
+}
+
+static void wake_up(void *arg)
+{
+    uint64_t one = 1;
+    ssize_t n = write(((struct worker *)arg)->progress_fd, &one, sizeof one);
+    (void)n;
+}
+
 static void on_stop(evutil_socket_t fd, short what, void *arg)
 {
     (void)what;
@@ -225,6 +242,8 @@ static void resume_paused(struct worker *w)
         return;
     }
     int64_t left = w->server.pause == PAUSE_NONE ? 0 : w->server.pause_until_us - worker_now(w);
+    if (engine_full(w->server.engine) && left < FULL_RETRY_US)
+        left = FULL_RETRY_US;
     if (w->lock_since_us && left < w->lock_retry_us - worker_now(w))
         left = w->lock_retry_us - worker_now(w);
     if (left > 0) {
@@ -359,21 +378,24 @@ static enum status open_loop(struct worker *w, struct error *err)
         event_config_free(options);
     }
     w->stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (!w->base || w->stop_fd < 0)
+    w->progress_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (!w->base || w->stop_fd < 0 || w->progress_fd < 0)
         return error_set(err, ST_INTERNAL, "cannot make an event loop: %s", strerror(errno));
     w->tick = event_new(w->base, -1, EV_PERSIST, on_tick, w);
     w->sweep_timer = event_new(w->base, -1, 0, on_sweep, w);
     w->pause_timer = event_new(w->base, -1, 0, on_pause_over, w);
     w->accept_timer = event_new(w->base, -1, 0, on_accept_again, w);
     w->stop_event = event_new(w->base, w->stop_fd, EV_READ | EV_PERSIST, on_stop, w);
+    w->progress_event = event_new(w->base, w->progress_fd, EV_READ | EV_PERSIST, on_progress, w);
     event_add(w->stop_event, NULL);
+    event_add(w->progress_event, NULL);
     return ST_OK;
 }
 
 enum status worker_new(struct config *config, struct engine *engine, struct worker **ret, struct error *err)
 {
     struct worker *w = mem_zalloc(sizeof *w);
-    w->stop_fd = -1;
+    w->stop_fd = w->progress_fd = -1;
     w->server.config_changed = config_changed;
     w->server.worker = w;
     server_init(&w->server, config, engine);
@@ -387,6 +409,7 @@ enum status worker_new(struct config *config, struct engine *engine, struct work
         return st;
     }
     fit_max_clients(w);
+    engine_on_progress(engine, wake_up, w);
     *ret = w;
     return ST_OK;
 }
@@ -401,6 +424,7 @@ void worker_free(struct worker *w)
 {
     if (!w)
         return;
+    engine_on_progress(w->server.engine, NULL, NULL);
     while (w->server.first)
         client_kill((struct client *)w->server.first);
     free_dead(w);
@@ -414,10 +438,14 @@ void worker_free(struct worker *w)
     free_event(w->pause_timer);
     free_event(w->accept_timer);
     free_event(w->stop_event);
+    free_event(w->progress_event);
     if (w->base)
         event_base_free(w->base);
     if (w->stop_fd >= 0)
         close(w->stop_fd);
+    if (w->progress_fd >= 0)
+        close(w->progress_fd);
+    waits_release(&w->waits);
     batch_release(&w->batch);
     mem_free(w->ready.items);
     mem_free(w->flush.items);

@@ -10,6 +10,7 @@
 #include "server/batch.h"
 #include "server/client.h"
 #include "server/sweeper.h"
+#include "server/waits.h"
 #include "server/worker.h"
 
 #define WARN_EVERY_US 10000000
@@ -46,6 +47,9 @@ struct worker {
     int64_t lock_since_us; /* 0: nobody waits for it */
     int64_t lock_retry_us; /* when to try again */
     struct batch batch;
+    struct waits waits;
+    struct event *progress_event;
+    int progress_fd; /* an eventfd: the store writes to it when commits have become durable */
     struct sweeper sweeper;
     struct client_list ready;  /* have input to parse without waiting for more */
     struct client_list flush;  /* have output that may leave now */

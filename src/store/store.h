@@ -206,6 +206,16 @@ enum durability { DURABILITY_ALWAYS, DURABILITY_EVERYSEC, DURABILITY_OFF };
 
 struct store;
 
+/* How far a store has got whose commits become durable later. */
+struct store_progress {
+    int64_t durable; /* every change set up to this ticket is as durable as the durability says */
+    bool full;       /* too much waits to be brought into the tables: who writes should wait */
+    bool locked;     /* another process holds the database's lock: who writes should wait */
+};
+
+/* Called from another thread; must not call the store. */
+typedef void store_wake_fn(void *arg);
+
 struct store_ops {
     void (*close)(struct store *s);
     enum status (*begin)(struct store *s, enum store_txn kind, bool *ret_changed, struct error *err);
@@ -233,6 +243,11 @@ struct store_ops {
     enum status (*info)(struct store *s, struct store_info *ret, struct error *err);
     enum status (*set_durability)(struct store *s, enum durability d, struct error *err);
     enum status (*sync)(struct store *s, struct error *err);
+
+    /* Only of stores whose commits become durable later, see store_commits_later; else NULL. */
+    int64_t (*last_ticket)(const struct store *s);
+    enum status (*progress)(struct store *s, struct store_progress *ret, struct error *err);
+    void (*on_progress)(struct store *s, store_wake_fn *fn, void *arg);
 };
 
 struct store {
@@ -344,6 +359,35 @@ static inline MUST_CHECK enum status store_apply(struct store *s, struct changes
 static inline MUST_CHECK enum status store_commit(struct store *s, struct error *err)
 {
     return s->ops->commit(s, err);
+}
+
+/* Whether store_commit may return before the change set is durable. Such a store gives every change set a
+   ticket, ascending by one from commit to commit, and tells by store_progress how far it has got. Other
+   stores have no tickets. */
+static inline bool store_commits_later(const struct store *s)
+{
+    return s->ops->progress != NULL;
+}
+
+/* The ticket of the last commit: the next one gets the next number, unless commits fail before that. */
+static inline int64_t store_last_ticket(const struct store *s)
+{
+    return s->ops->last_ticket(s);
+}
+
+/* Between transactions: takes note of what has become durable. Anything but ST_OK: the commits behind
+   ret->durable failed, and nothing of them is left; whatever was remembered is void. */
+static inline MUST_CHECK enum status store_progress(struct store *s, struct store_progress *ret,
+                                                    struct error *err)
+{
+    return s->ops->progress(s, ret, err);
+}
+
+/* fn is called whenever there may be something new to learn from store_progress. */
+static inline void store_on_progress(struct store *s, store_wake_fn *fn, void *arg)
+{
+    if (s->ops->on_progress)
+        s->ops->on_progress(s, fn, arg);
 }
 
 static inline void store_rollback(struct store *s)

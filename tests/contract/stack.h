@@ -146,7 +146,7 @@ static inline void stack_run(struct stack *k, const char *const *lines, size_t n
                                  &reply.base, &write_err);
         out->end[i] = out->bytes.len;
     }
-    if (st == ST_OK && engine_commit(k->engine, &err) != ST_OK) {
+    if (st == ST_OK && engine_commit(k->engine, NULL, &err) != ST_OK) {
         struct buf was = out->bytes;
         struct answers old = {.bytes = was, .n = n};
         memcpy(old.end, out->end, sizeof old.end);

@@ -36,7 +36,7 @@ static void begin(struct copier *k)
 static void commit(struct copier *k)
 {
     (void)engine_leave(k->w.engine, true);
-    CHECK_OK(engine_commit(k->w.engine, &k->w.err), &k->w.err);
+    CHECK_OK(engine_commit(k->w.engine, NULL, &k->w.err), &k->w.err);
 }
 
 /* COPY from to REPLACE DB db */

@@ -85,13 +85,13 @@ static void undo_call(struct world *w)
 static void commit(struct world *w)
 {
     (void)engine_leave(w->engine, true);
-    CHECK_OK(engine_commit(w->engine, &w->err), &w->err);
+    CHECK_OK(engine_commit(w->engine, NULL, &w->err), &w->err);
 }
 
 static enum status failing_commit(struct world *w)
 {
     (void)engine_leave(w->engine, true);
-    return engine_commit(w->engine, &w->err);
+    return engine_commit(w->engine, NULL, &w->err);
 }
 
 /* ---- what a reply waits for ---- */
@@ -109,23 +109,23 @@ static void a_reply_waits_for_the_commit_when_it_saw_the_batch(void)
     expect(&w, 0, "absent", NULL);
     expect_size(&w, 0, 1);
     struct engine_trace t = next_call(&w);
-    CHECK(!t.wrote && !t.depends);
+    CHECK(!t.wrote && !t.wait);
     set(&w, 0, "new", "2");
     t = next_call(&w);
-    CHECK(t.wrote && t.depends);
+    CHECK(t.wrote && t.wait);
     expect(&w, 0, "old", "1");
     t = next_call(&w);
-    CHECK(!t.wrote && !t.depends);
+    CHECK(!t.wrote && !t.wait);
     expect(&w, 0, "new", "2");
     t = next_call(&w);
-    CHECK(!t.wrote && t.depends);
+    CHECK(!t.wrote && t.wait);
     expect_size(&w, 0, 2);
     t = next_call(&w);
-    CHECK(!t.wrote && t.depends);
+    CHECK(!t.wrote && t.wait);
     struct slice key;
     CHECK_OK(view_random_key(w.view, 0, &w.arena, &key), engine_error(w.engine));
     t = next_call(&w);
-    CHECK(t.depends);
+    CHECK(t.wait);
     del(&w, 0, "absent");
     t = next_call(&w);
     CHECK(!t.wrote);
@@ -135,7 +135,7 @@ static void a_reply_waits_for_the_commit_when_it_saw_the_batch(void)
     world_enter(&w);
     CHECK_OK(view_swap_db(w.view, 0, 1), engine_error(w.engine));
     t = next_call(&w);
-    CHECK(t.wrote && t.depends);
+    CHECK(t.wrote && t.wait);
     commit(&w);
     world_end(&w);
 }
@@ -246,7 +246,7 @@ static enum status run_steps(struct world *w)
     for (int i = 0; st == ST_OK && i < STEPS; i++)
         st = step(w, i);
     (void)engine_leave(w->engine, st == ST_OK);
-    enum status done = engine_commit(w->engine, &w->err);
+    enum status done = engine_commit(w->engine, NULL, &w->err);
     return st == ST_OK ? done : st;
 }
 
@@ -417,7 +417,7 @@ static void a_collection_read_in_a_batch_that_fails_is_read_again(void)
     CHECK(!found);
     (void)engine_leave(w.engine, true);
     fault_set(w.store, (struct fault){.nth = 1, .status = ST_FULL, .sticky = true});
-    CHECK_EQ(engine_commit(w.engine, &w.err), ST_FULL);
+    CHECK_EQ(engine_commit(w.engine, NULL, &w.err), ST_FULL);
     fault_set(w.store, (struct fault){0});
 
     begin(&w);
@@ -472,7 +472,7 @@ static void ranks_read_in_a_batch_that_fails_are_read_again(void)
     expect_rank(&w, "zset", many, many - 1 + 5);
     (void)engine_leave(w.engine, true);
     fault_set(w.store, (struct fault){.nth = 1, .status = ST_FULL, .sticky = true});
-    CHECK_EQ(engine_commit(w.engine, &w.err), ST_FULL);
+    CHECK_EQ(engine_commit(w.engine, NULL, &w.err), ST_FULL);
     fault_set(w.store, (struct fault){0});
     begin(&w);
     expect_rank(&w, "zset", many, many - 1);

@@ -202,7 +202,7 @@ static void batch(struct tester *t, bool grow, bool may_fail)
     }
     if (may_fail && pick(t, 6) == 0)
         fault_set(t->w.store, (struct fault){.nth = 1, .status = ST_FULL});
-    enum status st = engine_commit(t->w.engine, &t->w.err);
+    enum status st = engine_commit(t->w.engine, NULL, &t->w.err);
     fault_set(t->w.store, (struct fault){.nth = 0});
     if (st != ST_OK)
         t->now = t->before_batch;
@@ -227,7 +227,7 @@ static void compare_alone(struct tester *t)
 {
     REQUIRE(world_begin(&t->w));
     compare(t);
-    CHECK_OK(engine_commit(t->w.engine, &t->w.err), &t->w.err);
+    CHECK_OK(engine_commit(t->w.engine, NULL, &t->w.err), &t->w.err);
 }
 
 static void run(uint64_t seed, int names, size_t cache, bool may_fail)
@@ -309,12 +309,12 @@ static void expiry_is_a_change(void)
     CHECK_OK(coll_save(h), engine_error(w.engine));
     CHECK_OK(view_version(w.view, 0, SLICE("h"), &before), engine_error(w.engine));
     (void)engine_leave(w.engine, true);
-    CHECK_OK(engine_commit(w.engine, &w.err), &w.err);
+    CHECK_OK(engine_commit(w.engine, NULL, &w.err), &w.err);
 
     world_clock(&w, w.now + 10);
     REQUIRE(world_begin(&w));
     CHECK_OK(view_version(w.view, 0, SLICE("h"), &after), engine_error(w.engine));
-    CHECK_OK(engine_commit(w.engine, &w.err), &w.err);
+    CHECK_OK(engine_commit(w.engine, NULL, &w.err), &w.err);
     CHECK_EQ(after, before + 5);
     CHECK_OK(engine_sweep(w.engine, 3, &more, &rows, &w.err), &w.err);
     CHECK_EQ(world_sql(&w, "SELECT count(*) FROM larder_hash"), 7);
@@ -322,7 +322,7 @@ static void expiry_is_a_change(void)
     CHECK_EQ(world_sql(&w, "SELECT count(*) FROM larder_hash"), 5);
     REQUIRE(world_begin(&w));
     CHECK_OK(view_version(w.view, 0, SLICE("h"), &swept), engine_error(w.engine));
-    CHECK_OK(engine_commit(w.engine, &w.err), &w.err);
+    CHECK_OK(engine_commit(w.engine, NULL, &w.err), &w.err);
     CHECK_EQ(swept, after);
     world_end(&w);
 }

@@ -252,7 +252,7 @@ static void batch(struct tester *t, bool grow, bool may_fail)
     }
     if (may_fail && pick(t, 6) == 0)
         fault_set(t->w.store, (struct fault){.nth = 1, .status = ST_FULL});
-    enum status st = engine_commit(t->w.engine, &t->w.err);
+    enum status st = engine_commit(t->w.engine, NULL, &t->w.err);
     fault_set(t->w.store, (struct fault){.nth = 0});
     if (st != ST_OK)
         t->now = t->before_batch;
@@ -271,7 +271,7 @@ static void run(uint64_t seed, size_t cache, bool may_fail)
                 compare_tables(t);
                 CHECK(world_begin(&t->w));
                 compare(t);
-                CHECK_OK(engine_commit(t->w.engine, &t->w.err), &t->w.err);
+                CHECK_OK(engine_commit(t->w.engine, NULL, &t->w.err), &t->w.err);
             }
             if (i % 30 == 25)
                 CHECK(world_reopen(&t->w));

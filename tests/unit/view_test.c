@@ -471,7 +471,7 @@ static void one_call(struct run *r)
     enum status st = run_call(r);
     bool keep = st == ST_OK && pick(r, 8) != 0;
     struct engine_trace t = engine_leave(r->w.engine, keep);
-    CHECK(!t.wrote || (keep && t.depends));
+    CHECK(!t.wrote || (keep && t.wait));
     if (!keep) {
         r->poison |= r->flushed;
         model_copy(&r->now, &r->call);
@@ -493,7 +493,7 @@ static void check_all(struct run *r)
         }
         CHECK(!engine_leave(r->w.engine, true).wrote);
     }
-    CHECK_OK(engine_commit(r->w.engine, &r->w.err), &r->w.err);
+    CHECK_OK(engine_commit(r->w.engine, NULL, &r->w.err), &r->w.err);
 }
 
 static void one_batch(struct run *r, bool faults)
@@ -507,7 +507,7 @@ static void one_batch(struct run *r, bool faults)
     size_t calls = begun ? pick(r, 12) : 0;
     for (size_t i = 0; i < calls && !r->poison; i++)
         one_call(r);
-    enum status st = begun ? engine_commit(r->w.engine, &r->w.err) : ST_OK;
+    enum status st = begun ? engine_commit(r->w.engine, NULL, &r->w.err) : ST_OK;
     CHECK(st == ST_OK || r->poison || fault_happened(r->w.store));
     if (st != ST_OK)
         model_copy(&r->now, &r->batch);

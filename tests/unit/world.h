@@ -118,7 +118,7 @@ static inline bool world_begin(struct world *w)
         return false;
     if (write_err.code == ST_OK)
         return true;
-    CHECK_OK(engine_commit(w->engine, &w->err), &w->err);
+    CHECK_OK(engine_commit(w->engine, NULL, &w->err), &w->err);
     return false;
 }
 

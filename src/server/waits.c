@@ -1,0 +1,141 @@
+#include "server/waits.h"
+
+#include "base/mem.h"
+#include "command/command.h"
+#include "engine/engine.h"
+#include "server/worker_internal.h"
+
+#define FIRST_CAP 256
+
+static struct wait *at(const struct waits *w, uint64_t number)
+{
+    return &w->ring[number & (w->cap - 1)];
+}
+
+void waits_release(struct waits *w)
+{
+    mem_free(w->ring);
+    *w = (struct waits){0};
+}
+
+static void grow(struct waits *w)
+{
+    size_t cap = w->cap ? w->cap * 2 : FIRST_CAP;
+    struct wait *ring = mem_alloc(cap * sizeof *ring);
+    for (uint64_t n = w->first; n < w->next; n++)
+        ring[n & (cap - 1)] = *at(w, n);
+    mem_free(w->ring);
+    w->ring = ring;
+    w->cap = cap;
+}
+
+void waits_add(struct worker *worker, struct client *c, size_t start, int64_t ticket)
+{
+    struct waits *w = &worker->waits;
+    uint64_t from = c->out_base + start, to = c->out_base + c->out.len;
+    if (c->state == CLIENT_DEAD)
+        return;
+    if (c->wait_last) {
+        struct wait *last = at(w, c->wait_last);
+        if (last->ticket == ticket && last->end == from) {
+            last->end = to;
+            last->replies++;
+            return;
+        }
+    }
+    if (w->first == 0)
+        w->first = w->next = 1;
+    if (w->next - w->first == w->cap)
+        grow(w);
+    uint64_t number = w->next++;
+    *at(w, number) = (struct wait){.client = c, .start = from, .end = to, .ticket = ticket, .replies = 1};
+    if (c->wait_last)
+        at(w, c->wait_last)->next = number;
+    else
+        c->wait_first = number;
+    c->wait_last = number;
+}
+
+size_t waits_free_output(const struct worker *w, const struct client *c)
+{
+    return c->wait_first ? (size_t)(at(&w->waits, c->wait_first)->start - c->out_base) : c->out.len;
+}
+
+/* Takes the first wait of all out; it is its client's first as well. */
+static void let_go(struct waits *w)
+{
+    const struct wait *head = at(w, w->first++);
+    struct client *c = head->client;
+    if (!c)
+        return;
+    c->wait_first = head->next;
+    if (!head->next)
+        c->wait_last = 0;
+    client_touch(c);
+}
+
+void waits_settle(struct worker *worker)
+{
+    struct waits *w = &worker->waits;
+    while (w->first < w->next && engine_settled(worker->server.engine, at(w, w->first)->ticket))
+        let_go(w);
+}
+
+/* ---- failure ---- */
+
+/* Writes a client's output anew, with errors in the place of the replies that failed. What it has still to
+   wait for moves along. */
+static void rewrite(struct worker *worker, struct client *c, int64_t from, const struct error *err)
+{
+    struct waits *w = &worker->waits;
+    struct buf fresh = {0};
+    struct resp_reply sink;
+    resp_reply_init(&sink, &fresh, c->session.resp);
+    size_t copied = 0;
+    for (uint64_t n = c->wait_first; n; n = at(w, n)->next) {
+        struct wait *it = at(w, n);
+        size_t start = (size_t)(it->start - c->out_base), end = (size_t)(it->end - c->out_base);
+        buf_add(&fresh, c->out.p + copied, start - copied);
+        it->start = c->out_base + fresh.len;
+        if (it->ticket >= from) {
+            for (uint32_t i = 0; i < it->replies; i++) {
+                reply_status(&sink.base, err->code, err);
+                server_note_error(&worker->server, sink.base.code);
+            }
+            it->ticket = 0;
+        } else {
+            buf_add(&fresh, c->out.p + start, end - start);
+        }
+        it->end = c->out_base + fresh.len;
+        copied = end;
+    }
+    buf_add(&fresh, c->out.p + copied, c->out.len - copied);
+    buf_release(&c->out);
+    c->out = fresh;
+}
+
+void waits_fail(struct worker *worker, int64_t from, const struct error *err)
+{
+    struct waits *w = &worker->waits;
+    for (uint64_t n = w->first; n < w->next; n++) {
+        const struct wait *it = at(w, n);
+        if (it->client && it->ticket >= from)
+            rewrite(worker, it->client, from, err);
+    }
+    waits_settle(worker);
+}
+
+void waits_synced(struct worker *worker)
+{
+    struct waits *w = &worker->waits;
+    struct wait *last = at(w, w->next - 1);
+    if (w->first < w->next && last->ticket == WAIT_FOR_SYNC)
+        last->ticket = 0;
+}
+
+void waits_forget(struct worker *worker, struct client *c)
+{
+    for (uint64_t n = c->wait_first; n; n = at(&worker->waits, n)->next)
+        at(&worker->waits, n)->client = NULL;
+    c->wait_first = c->wait_last = 0;
+}

@@ -1,0 +1,54 @@
+/* Replies that may not leave yet: what they tell of is not durable. They are in their clients' output
+   already, and hold back all that comes behind them, so that every client gets its replies in order.
+
+   Released in the order in which they came; tickets become durable in order too, so that hardly one waits for
+   longer than it has to. When commits fail, the replies that wait for them are replaced by the error. */
+#ifndef LARDER_SERVER_WAITS_H
+#define LARDER_SERVER_WAITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+struct client;
+struct worker;
+
+struct wait {
+    struct client *client; /* NULL: it has gone */
+    uint64_t start, end;   /* in all the output its client has ever had */
+    int64_t ticket;
+    uint32_t replies; /* that stand there */
+    uint64_t next;    /* the client's next wait, 0: none */
+};
+
+struct waits {
+    struct wait *ring;
+    size_t cap;           /* a power of two */
+    uint64_t first, next; /* numbers of waits, from 1 */
+};
+
+void waits_release(struct waits *w);
+
+/* What the client has been told from `start` on, an offset in its output buffer, waits for the ticket. */
+void waits_add(struct worker *w, struct client *c, size_t start, int64_t ticket);
+
+/* How much of a client's output buffer may leave. */
+size_t waits_free_output(const struct worker *w, const struct client *c);
+
+/* Lets go of the replies whose tickets are durable: their clients are marked to be flushed. */
+void waits_settle(struct worker *w);
+
+/* The replies that wait for this ticket or a later one become errors. */
+void waits_fail(struct worker *w, int64_t from, const struct error *err);
+
+/* A reply that waits for more than a commit: SAVE's. */
+#define WAIT_FOR_SYNC INT64_MAX
+
+/* What SAVE waited for has happened. */
+void waits_synced(struct worker *w);
+
+/* The client goes. */
+void waits_forget(struct worker *w, struct client *c);
+
+#endif
