@@ -1,0 +1,533 @@
+#include "proto/http.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/vec.h"
+
+static const char *const header_names[HTTP_HEADERS] = {
+    [HTTP_HOST] = "host",
+    [HTTP_AUTHORIZATION] = "authorization",
+    [HTTP_CONTENT_TYPE] = "content-type",
+    [HTTP_ACCEPT] = "accept",
+    [HTTP_IF_MATCH] = "if-match",
+    [HTTP_IF_NONE_MATCH] = "if-none-match",
+    [HTTP_ORIGIN] = "origin",
+    [HTTP_EXPECT] = "expect",
+    [HTTP_SEC_FETCH_SITE] = "sec-fetch-site",
+    [HTTP_UPSTASH_ENCODING] = "upstash-encoding",
+    [HTTP_REQUEST_METHOD] = "access-control-request-method",
+};
+
+/* ---- what the library calls ---- */
+
+static struct http_in *of(const http_parser *p)
+{
+    return p->data;
+}
+
+static int refuse(struct http_in *h, int status, const char *code, const char *message)
+{
+    h->refusal = (struct http_refusal){status, code, message};
+    return 1;
+}
+
+/* Bytes at `at` go on with a span, or begin it. False: there is a gap. */
+static bool extend(const struct http_in *h, struct http_span *s, const char *at, size_t n)
+{
+    size_t off = (size_t)(at - h->base);
+    if (s->n == 0)
+        s->off = off;
+    else if (s->off + s->n != off)
+        return false;
+    s->n += n;
+    return true;
+}
+
+static int on_url(http_parser *p, const char *at, size_t n)
+{
+    struct http_in *h = of(p);
+    extend(h, &h->url, at, n);
+    if (h->url.n > h->limits->max_uri)
+        return refuse(h, 414, "uri_too_long",
+                      "The target is longer than http-max-uri; POST a command instead.");
+    return 0;
+}
+
+static int on_header_field(http_parser *p, const char *at, size_t n)
+{
+    struct http_in *h = of(p);
+    if (h->in_value)
+        h->name.n = 0;
+    h->in_value = false;
+    extend(h, &h->name, at, n);
+    return 0;
+}
+
+static int find_header(struct slice name)
+{
+    int i = 0;
+    while (i < HTTP_HEADERS && !slice_is(name, header_names[i]))
+        i++;
+    return i;
+}
+
+static int on_header_value(http_parser *p, const char *at, size_t n)
+{
+    struct http_in *h = of(p);
+    if (h->head_done) /* behind a body in chunks: nobody asks for those */
+        return 0;
+    if (!h->in_value) {
+        h->in_value = true;
+        h->header = find_header(slice_of(h->base + h->name.off, h->name.n));
+        if (h->header < HTTP_HEADERS && h->has[h->header])
+            return refuse(h, 400, "bad_request", "A header that may be there once is there twice.");
+        if (h->header < HTTP_HEADERS) {
+            h->has[h->header] = true;
+            h->values[h->header] = (struct http_span){(size_t)(at - h->base), 0};
+        }
+    }
+    if (h->header < HTTP_HEADERS && !extend(h, &h->values[h->header], at, n))
+        return refuse(h, 400, "bad_request", "A header goes over several lines.");
+    return 0;
+}
+
+static const char too_large[] = "The body is longer than http-max-body.";
+
+static int on_headers_complete(http_parser *p)
+{
+    struct http_in *h = of(p);
+    h->head_done = true;
+    p->upgrade = 0; /* to nothing that we speak: the request is answered as it is */
+    if (p->http_major != 1)
+        return refuse(h, 505, "http_version_not_supported", "Speak HTTP/1.1.");
+    if (p->http_minor >= 1 && !h->has[HTTP_HOST])
+        return refuse(h, 400, "bad_request", "A request needs a Host header.");
+    if (h->has[HTTP_EXPECT] && !http_wants_continue(h))
+        return refuse(h, 417, "expectation_failed", "Expect takes 100-continue alone.");
+    if (p->content_length != UINT64_MAX && p->content_length > h->limits->max_body)
+        return refuse(h, 413, "body_too_large", too_large);
+    return 0;
+}
+
+static int on_body(http_parser *p, const char *at, size_t n)
+{
+    struct http_in *h = of(p);
+    h->body_bytes += n;
+    if (h->body_bytes > h->limits->max_body)
+        return refuse(h, 413, "body_too_large", too_large);
+    struct http_span *last = h->nmore ? &h->more[h->nmore - 1] : &h->body;
+    if (!extend(h, last, at, n))
+        VEC_PUSH(h->more, h->nmore, h->cap_more) = (struct http_span){(size_t)(at - h->base), n};
+    return 0;
+}
+
+static int on_message_complete(http_parser *p)
+{
+    struct http_in *h = of(p);
+    h->whole = true;
+    http_parser_pause(p, 1);
+    return 0;
+}
+
+static const http_parser_settings settings = {
+    .on_url = on_url,
+    .on_header_field = on_header_field,
+    .on_header_value = on_header_value,
+    .on_headers_complete = on_headers_complete,
+    .on_body = on_body,
+    .on_message_complete = on_message_complete,
+};
+
+/* ---- reading ---- */
+
+void http_init(struct http_in *h)
+{
+    *h = (struct http_in){.header = HTTP_HEADERS};
+    http_parser_init(&h->parser, HTTP_REQUEST);
+}
+
+void http_release(struct http_in *h)
+{
+    mem_free(h->more);
+    h->more = NULL;
+    h->nmore = h->cap_more = 0;
+}
+
+/* All but the library's parser, which is ready for the next request already. */
+static void next_request(struct http_in *h)
+{
+    h->pos = h->want = 0;
+    h->head_done = h->whole = h->in_value = false;
+    h->header = HTTP_HEADERS;
+    h->url = h->name = h->body = (struct http_span){0, 0};
+    memset(h->has, 0, sizeof h->has);
+    h->nmore = 0;
+    h->body_bytes = 0;
+}
+
+void http_reset(struct http_in *h)
+{
+    next_request(h);
+    http_parser_init(&h->parser, HTTP_REQUEST);
+}
+
+/* Without the white space around it. */
+static struct slice trim(struct slice s)
+{
+    while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
+        s = slice_of(s.p + 1, s.n - 1);
+    while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
+        s.n--;
+    return s;
+}
+
+static struct slice text_of(const struct http_in *h, struct http_span s)
+{
+    return slice_of(h->base + s.off, s.n);
+}
+
+static struct slice body_of(const struct http_in *h, struct arena *arena)
+{
+    if (h->nmore == 0)
+        return text_of(h, h->body);
+    char *to = arena_alloc(arena, (size_t)h->body_bytes);
+    size_t n = h->body.n;
+    memcpy(to, h->base + h->body.off, n);
+    for (size_t i = 0; i < h->nmore; i++) {
+        memcpy(to + n, h->base + h->more[i].off, h->more[i].n);
+        n += h->more[i].n;
+    }
+    return slice_of(to, n);
+}
+
+/* "http://host/path" is as good as "/path". */
+static struct slice without_host(struct slice url)
+{
+    static const struct slice schemes[] = {{"http://", 7}, {"https://", 8}};
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        size_t n = schemes[i].n;
+        if (url.n < n || memcmp(url.p, schemes[i].p, n) != 0)
+            continue;
+        while (n < url.n && url.p[n] != '/' && url.p[n] != '?')
+            n++;
+        return slice_of(url.p + n, url.n - n);
+    }
+    return url;
+}
+
+static void describe(const struct http_in *h, struct arena *arena, struct http_request *ret)
+{
+    struct slice url = without_host(text_of(h, h->url));
+    const char *hash = url.n ? memchr(url.p, '#', url.n) : NULL;
+    if (hash)
+        url.n = (size_t)(hash - url.p);
+    const char *mark = url.n ? memchr(url.p, '?', url.n) : NULL;
+    size_t path = mark ? (size_t)(mark - url.p) : url.n;
+    *ret = (struct http_request){
+        .method = (enum http_method)h->parser.method,
+        .path = path ? slice_of(url.p, path) : SLICE("/"),
+        .query = mark ? slice_of(mark + 1, url.n - path - 1) : slice_of(url.p + url.n, 0),
+        .body = body_of(h, arena),
+        .keep_alive = http_should_keep_alive(&h->parser),
+    };
+    for (int i = 0; i < HTTP_HEADERS; i++)
+        if (h->has[i])
+            ret->headers[i] = trim(text_of(h, h->values[i]));
+}
+
+/* What the library found wrong, in words for a client. */
+static void explain(struct http_in *h)
+{
+    switch (HTTP_PARSER_ERRNO(&h->parser)) {
+    case HPE_HEADER_OVERFLOW:
+        refuse(h, 431, "head_too_large", "The request's headers are longer than http-max-header.");
+        break;
+    case HPE_INVALID_METHOD:
+        refuse(h, 501, "unknown_method", "There is no such method.");
+        break;
+    case HPE_INVALID_VERSION:
+        refuse(h, 505, "http_version_not_supported", "Speak HTTP/1.1.");
+        break;
+    case HPE_INVALID_TRANSFER_ENCODING:
+    case HPE_UNEXPECTED_CONTENT_LENGTH:
+    case HPE_INVALID_CONTENT_LENGTH:
+        refuse(h, 400, "bad_request", "Say the body's length once: Content-Length, or chunks, not both.");
+        break;
+    default:
+        refuse(h, 400, "bad_request", "This is not an HTTP request.");
+    }
+}
+
+static size_t hint(const struct http_in *h)
+{
+    uint64_t left = h->head_done && h->parser.content_length != UINT64_MAX ? h->parser.content_length : 1;
+    return h->pos + (left ? (size_t)left : 1);
+}
+
+enum http_result http_parse(struct http_in *h, struct slice data, const struct http_limits *limits,
+                            struct arena *arena, struct http_request *ret, size_t *ret_used)
+{
+    assert(data.n >= h->pos);
+    h->base = data.p;
+    h->limits = limits;
+    h->refusal.status = 0;
+    h->parser.data = h;
+    /* The head, which has a limit, first: how much of it comes at once must not matter. */
+    size_t given = data.n - h->pos;
+    if (!h->head_done && data.n > limits->max_head)
+        given = limits->max_head - (h->pos < limits->max_head ? h->pos : limits->max_head);
+    if (given)
+        h->pos += http_parser_execute(&h->parser, &settings, data.p + h->pos, given);
+    if (h->head_done && !h->whole && !h->refusal.status && HTTP_PARSER_ERRNO(&h->parser) == HPE_OK &&
+        h->pos < data.n)
+        h->pos += http_parser_execute(&h->parser, &settings, data.p + h->pos, data.n - h->pos);
+    if (h->refusal.status)
+        return HTTP_BAD;
+    if (h->whole) {
+        describe(h, arena, ret);
+        *ret_used = h->pos;
+        http_parser_pause(&h->parser, 0);
+        next_request(h);
+        return HTTP_WHOLE;
+    }
+    if (HTTP_PARSER_ERRNO(&h->parser) != HPE_OK) {
+        explain(h);
+        return HTTP_BAD;
+    }
+    if (!h->head_done && h->pos >= limits->max_head) {
+        refuse(h, 431, "head_too_large", "The request's headers are longer than http-max-header.");
+        return HTTP_BAD;
+    }
+    h->want = hint(h);
+    return HTTP_MORE;
+}
+
+bool http_wants_continue(const struct http_in *h)
+{
+    return h->head_done && h->has[HTTP_EXPECT] &&
+           slice_is(trim(text_of(h, h->values[HTTP_EXPECT])), "100-continue");
+}
+
+/* ---- headers ---- */
+
+/* The next of a list separated by commas, or by `by`. */
+static bool next_part(struct slice *list, char by, struct slice *ret)
+{
+    if (list->n == 0)
+        return false;
+    const char *end = memchr(list->p, by, list->n);
+    size_t n = end ? (size_t)(end - list->p) : list->n;
+    *ret = trim(slice_of(list->p, n));
+    n += end != NULL;
+    *list = slice_of(list->p + n, list->n - n);
+    return true;
+}
+
+struct slice http_media_type(struct slice value)
+{
+    struct slice type = {NULL, 0};
+    next_part(&value, ';', &type);
+    return type;
+}
+
+/* "123" in its quotes, W/ before it or not. */
+static bool read_tag(struct slice tag, int64_t *ret)
+{
+    if (tag.n > 2 && tag.p[0] == 'W' && tag.p[1] == '/')
+        tag = slice_of(tag.p + 2, tag.n - 2);
+    if (tag.n < 2 || tag.p[0] != '"' || tag.p[tag.n - 1] != '"')
+        return false;
+    if (!num_parse_i64(slice_of(tag.p + 1, tag.n - 2), ret))
+        *ret = -1; /* a tag, but none of ours */
+    return true;
+}
+
+bool http_tags_have(struct slice list, int64_t version, bool *ret_sound)
+{
+    struct slice tag;
+    bool found = false, sound = true;
+    if (slice_eq(trim(list), SLICE("*"))) {
+        found = version != 0;
+    } else {
+        sound = list.n > 0;
+        while (next_part(&list, ',', &tag)) {
+            int64_t v;
+            if (!read_tag(tag, &v))
+                sound = false;
+            else
+                found |= version != 0 && v == version;
+        }
+    }
+    if (ret_sound)
+        *ret_sound = sound;
+    return sound && found;
+}
+
+/* How much a range of Accept is wanted: 0 .. 1000. */
+static int64_t quality(struct slice parameters)
+{
+    struct slice part;
+    double q;
+    while (next_part(&parameters, ';', &part))
+        if (part.n > 2 && (part.p[0] == 'q' || part.p[0] == 'Q') && part.p[1] == '=' &&
+            num_parse_double(slice_of(part.p + 2, part.n - 2), &q) && q >= 0 && q <= 1)
+            return (int64_t)(q * 1000);
+    return 1000;
+}
+
+bool http_prefers_raw(struct slice accept)
+{
+    struct slice range;
+    int64_t json = -1, raw = -1, any = -1;
+    while (next_part(&accept, ',', &range)) {
+        struct slice type = http_media_type(range);
+        int64_t q = quality(range);
+        if (slice_is(type, "application/json"))
+            json = q;
+        else if (slice_is(type, "application/octet-stream"))
+            raw = q;
+        else if (slice_is(type, "*/*") || slice_is(type, "application/*"))
+            any = q > any ? q : any;
+    }
+    if (json < 0)
+        json = any;
+    return raw > 0 && raw > json;
+}
+
+/* ---- answers ---- */
+
+const char *http_reason(int status)
+{
+    switch (status) {
+    case 200:
+        return "OK";
+    case 201:
+        return "Created";
+    case 202:
+        return "Accepted";
+    case 204:
+        return "No Content";
+    case 304:
+        return "Not Modified";
+    case 400:
+        return "Bad Request";
+    case 401:
+        return "Unauthorized";
+    case 403:
+        return "Forbidden";
+    case 404:
+        return "Not Found";
+    case 405:
+        return "Method Not Allowed";
+    case 406:
+        return "Not Acceptable";
+    case 408:
+        return "Request Timeout";
+    case 409:
+        return "Conflict";
+    case 412:
+        return "Precondition Failed";
+    case 413:
+        return "Content Too Large";
+    case 414:
+        return "URI Too Long";
+    case 415:
+        return "Unsupported Media Type";
+    case 417:
+        return "Expectation Failed";
+    case 422:
+        return "Unprocessable Content";
+    case 429:
+        return "Too Many Requests";
+    case 431:
+        return "Request Header Fields Too Large";
+    case 501:
+        return "Not Implemented";
+    case 503:
+        return "Service Unavailable";
+    case 505:
+        return "HTTP Version Not Supported";
+    case 507:
+        return "Insufficient Storage";
+    default:
+        return "Internal Server Error";
+    }
+}
+
+#define HEAD_CHARS 256 /* all that is not `extra` or `date` */
+
+static char *put(char *to, const char *text)
+{
+    size_t n = strlen(text);
+    memcpy(to, text, n);
+    return to + n;
+}
+
+static char *put_slice(char *to, struct slice s)
+{
+    if (s.n)
+        memcpy(to, s.p, s.n);
+    return to + s.n;
+}
+
+/* Status 200 and its like are on every hot path, so no printf. */
+static char *put_status(char *to, int status)
+{
+    to = put(to, "HTTP/1.1 ");
+    to += num_format_i64(to, status);
+    *to++ = ' ';
+    to = put(to, http_reason(status));
+    return put(to, "\r\n");
+}
+
+void http_add_head(struct buf *out, size_t start, const struct http_head *head)
+{
+    char first[HEAD_CHARS], *p = put_status(first, head->status);
+    size_t body = out->len - start;
+    if (head->content_type) {
+        p = put(p, "Content-Type: ");
+        p = put(p, head->content_type);
+        p = put(p, "\r\nContent-Length: ");
+        p += num_format_u64(p, body);
+        p = put(p, "\r\n");
+    } else if (head->status != 204 && head->status != 304) {
+        p = put(p, "Content-Length: 0\r\n");
+    }
+    if (head->version) {
+        p = put(p, "ETag: \"");
+        p += num_format_i64(p, head->version);
+        p = put(p, "\"\r\n");
+    }
+    if (head->close)
+        p = put(p, "Connection: close\r\n");
+    size_t n = (size_t)(p - first);
+    assert(n <= sizeof first);
+    size_t total = n + head->date.n + head->extra.n + 2;
+    if (head->bodiless || !head->content_type)
+        out->len = start;
+    buf_reserve(out, total);
+    if (out->len > start)
+        memmove(out->p + start + total, out->p + start, out->len - start);
+    p = put_slice(out->p + start, slice_of(first, n));
+    p = put_slice(p, head->date);
+    p = put_slice(p, head->extra);
+    memcpy(p, "\r\n", 2);
+    out->len += total;
+}
+
+size_t http_format_date(char out[HTTP_DATE_CHARS], int64_t seconds)
+{
+    static const char days[] = "SunMonTueWedThuFriSat", months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    time_t t = (time_t)seconds;
+    struct tm tm;
+    if (!gmtime_r(&t, &tm) || tm.tm_year < 0 || tm.tm_year > 8099)
+        return 0;
+    return (size_t)snprintf(out, HTTP_DATE_CHARS, "Date: %.3s, %02d %.3s %04d %02d:%02d:%02d GMT\r\n",
+                            days + 3 * tm.tm_wday, tm.tm_mday, months + 3 * tm.tm_mon, tm.tm_year + 1900,
+                            tm.tm_hour, tm.tm_min, tm.tm_sec);
+}
