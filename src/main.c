@@ -120,7 +120,7 @@ static struct store_options store_options(const struct config *c)
 /* ---- serving ---- */
 
 /* A thread that waits for signals, so that none interrupts the worker: the first SIGTERM or SIGINT ends it
-   cleanly, a second one at once; SIGHUP opens the log file anew. */
+   cleanly, a second one at once; SIGHUP opens the log file and reads the certificates anew. */
 struct signals {
     pthread_t thread;
     sigset_t set;
@@ -142,6 +142,7 @@ static void *watch_signals(void *arg)
         if (number == SIGHUP) {
             if (log_reopen(&err) != ST_OK)
                 log_error("the log could not be reopened", "error=%s", err.text);
+            worker_reload(s->worker);
         } else if (!asked) {
             log_info("stopping", "signal=%s", number == SIGINT ? "SIGINT" : "SIGTERM");
             worker_stop(s->worker);
@@ -194,10 +195,11 @@ static void log_start(const struct config *c, const struct worker *w)
 {
     char store[256], bind[256], path[256], durability[32], cache[32];
     log_info("ready",
-             "version=" LARDER_VERSION " pid=%d store=%s bind=%s port=%d unixsocket=%s durability=%s "
+             "version=" LARDER_VERSION
+             " pid=%d store=%s bind=%s port=%d tls_port=%d unixsocket=%s durability=%s "
              "cache_memory=%s databases=%d",
              (int)getpid(), shown(c, "store", store, sizeof store), shown(c, "bind", bind, sizeof bind),
-             worker_port(w), shown(c, "unixsocket", path, sizeof path),
+             worker_port(w), worker_tls_port(w), shown(c, "unixsocket", path, sizeof path),
              shown(c, "durability", durability, sizeof durability),
              shown(c, "cache-memory", cache, sizeof cache), (int)c->databases);
     if (c->durability != DURABILITY_ALWAYS)

@@ -5,6 +5,8 @@
    answer alone. */
 #include "command/command.h"
 
+#include <assert.h>
+
 #include "base/buf.h"
 #include "base/glob.h"
 #include "command/args.h"
@@ -51,7 +53,12 @@ static const struct fixed_option {
     {"slaveof", ""},
     {"supervised", "no"},
     {"syslog-enabled", "no"},
-    {"tls-port", "0"},
+    {"tls-client-cert-file", ""},
+    {"tls-client-key-file", ""},
+    {"tls-client-key-file-pass", ""},
+    {"tls-cluster", "no"},
+    {"tls-dh-params-file", ""},
+    {"tls-replication", "no"},
     /* deleting never waits for the size of what is deleted */
     {"lazyfree-lazy-eviction", "yes"},
     {"lazyfree-lazy-expire", "yes"},
@@ -150,6 +157,17 @@ static bool check_names(struct call *c)
     return true;
 }
 
+/* Gives back their old values to the options before argument `end`. */
+static void restore(struct call *c, const struct buf *old, int end)
+{
+    for (int i = 2; i < end; i += 2) {
+        const struct option *o = config_find(c->argv[i]);
+        struct error err;
+        if (o && config_set(c->server->config, o, buf_slice(&old[i]), NULL, &err) != ST_OK)
+            assert(!"a value that was read from there");
+    }
+}
+
 /* Sets all or none: the old values are kept as text to go back to. */
 static bool set_all(struct call *c, struct buf *old)
 {
@@ -168,11 +186,31 @@ static bool set_all(struct call *c, struct buf *old)
         return true;
 
     reply_set_failed(c, slice_str(config_find(c->argv[i])->name), err.text);
-    while ((i -= 2) >= 2) {
+    restore(c, old, i);
+    return false;
+}
+
+/* Tells whoever lives by the options before argument `end`; returns the first that could not be had. */
+static int apply(struct call *c, int end, struct error *err)
+{
+    struct server *s = c->server;
+    for (int i = 2; i < end; i += 2) {
         const struct option *o = config_find(c->argv[i]);
-        if (o && config_set(config, o, buf_slice(&old[i]), NULL, &err) != ST_OK)
-            return false; /* cannot be: it was read from there */
+        if (o && s->config_changed && s->config_changed(s, o, err) != ST_OK)
+            return i;
     }
+    return end;
+}
+
+static bool apply_all(struct call *c, const struct buf *old)
+{
+    struct error err;
+    int failed = apply(c, c->argc, &err);
+    if (failed == c->argc)
+        return true;
+    reply_set_failed(c, slice_str(config_find(c->argv[failed])->name), err.text);
+    restore(c, old, c->argc);
+    apply(c, failed, &err);
     return false;
 }
 
@@ -186,14 +224,8 @@ static enum status config_set_command(struct call *c)
         return ST_OK;
     struct buf *old = arena_alloc(c->arena, (size_t)c->argc * sizeof *old);
     memset(old, 0, (size_t)c->argc * sizeof *old);
-    if (set_all(c, old)) {
-        for (int i = 2; i < c->argc; i += 2) {
-            const struct option *o = config_find(c->argv[i]);
-            if (o && c->server->config_changed)
-                c->server->config_changed(c->server, o);
-        }
+    if (set_all(c, old) && apply_all(c, old))
         reply_ok(c->reply);
-    }
     for (int i = 0; i < c->argc; i++)
         buf_release(&old[i]);
     return ST_OK;

@@ -105,8 +105,9 @@ struct server {
         uint64_t count;
     } error_codes[64];
     uint32_t nerror_codes;
-    /* How configuration that lives elsewhere changes at run time; set by the worker. */
-    void (*config_changed)(struct server *s, const struct option *o);
+    /* How configuration that lives elsewhere changes at run time; set by the worker. When it cannot, the
+       caller puts the old value back; the reason is for the client. */
+    enum status (*config_changed)(struct server *s, const struct option *o, struct error *err);
     void *worker;
 };
 

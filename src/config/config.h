@@ -27,6 +27,17 @@ struct config {
     int64_t tcp_backlog;
     bool protected_mode;
     char *requirepass;
+    /* TLS */
+    int64_t tls_port;
+    char *tls_cert_file, *tls_key_file, *tls_key_file_pass;
+    char *tls_ca_cert_file, *tls_ca_cert_dir;
+    int64_t tls_auth_clients; /* enum tls_auth */
+    char *tls_protocols, *tls_ciphers, *tls_ciphersuites;
+    bool tls_prefer_server_ciphers;
+    bool tls_session_caching;
+    int64_t tls_session_cache_size;
+    uint64_t tls_session_cache_timeout_ms;
+    uint64_t tls_handshake_timeout_ms;
     /* the database */
     char *store;
     int64_t durability; /* enum durability */

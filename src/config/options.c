@@ -7,6 +7,7 @@
 #define AT(member) .offset = offsetof(struct config, member)
 
 #define NETWORK  "Network"
+#define TLS      "TLS"
 #define DATABASE "Database"
 #define CLIENTS  "Clients"
 #define EXPIRY   "Expiry"
@@ -18,6 +19,7 @@
 #define KB (INT64_C(1) << 10)
 #define MB (INT64_C(1) << 20)
 
+static const char *const auth_words[] = {"no", "yes", "optional", NULL};
 static const char *const durability_words[] = {"always", "everysec", "off", NULL};
 static const char *const loglevel_words[] = {"debug", "info", "warning", "error", NULL};
 static const char *const loglevel_alias[] = {"verbose", "debug", "notice", "info", NULL};
@@ -55,6 +57,64 @@ static const struct option options[] = {
      .placeholder = "PASSWORD", .accepts = "a password",
      .summary = "The password that clients give with AUTH; empty for none.",
      .comment = "A flag is visible to other users of the machine: prefer the config file or the environment."},
+
+    {.name = "tls-port", .kind = OPT_INT, AT(tls_port), .initial = "0", .max = 65535, .group = TLS,
+     .accepts = "a port from 0 to 65535",
+     .summary = "The TCP port of the Redis protocol over TLS; 0 turns it off.",
+     .comment = "With port 0 there is no other way in over TCP. What follows is read when there is such a port, and "
+                "again on SIGHUP: new connections get the new certificate, and those that exist go on. When the new "
+                "files cannot be used the old ones stay, and the log says why."},
+    {.name = "tls-cert-file", .kind = OPT_STRING, .live = true, AT(tls_cert_file), .initial = "", .group = TLS,
+     .placeholder = "PATH", .accepts = "a path",
+     .summary = "The server's certificate and those between it and the authority's, PEM."},
+    {.name = "tls-key-file", .kind = OPT_STRING, .live = true, AT(tls_key_file), .initial = "", .group = TLS,
+     .placeholder = "PATH", .accepts = "a path",
+     .summary = "The private key of the certificate, PEM."},
+    {.name = "tls-key-file-pass", .kind = OPT_STRING, .live = true, .secret = true, AT(tls_key_file_pass),
+     .initial = "", .group = TLS,
+     .placeholder = "PASSWORD", .accepts = "a password",
+     .summary = "The password of the private key; empty for none."},
+    {.name = "tls-ca-cert-file", .kind = OPT_STRING, .live = true, AT(tls_ca_cert_file), .initial = "", .group = TLS,
+     .placeholder = "PATH", .accepts = "a path",
+     .summary = "Certificates of the authorities that clients' certificates must come from, PEM."},
+    {.name = "tls-ca-cert-dir", .kind = OPT_STRING, .live = true, AT(tls_ca_cert_dir), .initial = "", .group = TLS,
+     .placeholder = "PATH", .accepts = "a path",
+     .summary = "A folder of such certificates, named as openssl rehash does."},
+    {.name = "tls-auth-clients", .kind = OPT_ENUM, .live = true, AT(tls_auth_clients), .initial = "yes",
+     .words = auth_words, .group = TLS,
+     .accepts = "no, yes or optional",
+     .summary = "Whether clients must show a certificate.",
+     .comment = "yes: one of an authority in tls-ca-cert-file or tls-ca-cert-dir. optional: the same, if they show "
+                "one at all. no: none is asked for. Commands need AUTH as ever when there is a requirepass."},
+    {.name = "tls-protocols", .kind = OPT_STRING, .live = true, AT(tls_protocols), .initial = "", .group = TLS,
+     .placeholder = "LIST", .accepts = "TLSv1.2, TLSv1.3 or \"TLSv1.2 TLSv1.3\"",
+     .summary = "The versions of TLS to speak; empty for all that are safe, 1.2 and 1.3."},
+    {.name = "tls-ciphers", .kind = OPT_STRING, .live = true, AT(tls_ciphers), .initial = "", .group = TLS,
+     .placeholder = "LIST", .accepts = "a list as in ciphers(1ssl)",
+     .summary = "The ciphers of TLS 1.2; empty for OpenSSL's choice."},
+    {.name = "tls-ciphersuites", .kind = OPT_STRING, .live = true, AT(tls_ciphersuites), .initial = "", .group = TLS,
+     .placeholder = "LIST", .accepts = "a list as in ciphers(1ssl)",
+     .summary = "The cipher suites of TLS 1.3; empty for OpenSSL's choice."},
+    {.name = "tls-prefer-server-ciphers", .kind = OPT_BOOL, .live = true, AT(tls_prefer_server_ciphers),
+     .initial = "no", .group = TLS,
+     .accepts = "yes or no",
+     .summary = "Choose the cipher by the server's order rather than the client's."},
+    {.name = "tls-session-caching", .kind = OPT_BOOL, .live = true, AT(tls_session_caching), .initial = "yes",
+     .group = TLS,
+     .accepts = "yes or no",
+     .summary = "Let clients that come again resume their session, which spares most of the handshake."},
+    {.name = "tls-session-cache-size", .kind = OPT_INT, .live = true, AT(tls_session_cache_size), .initial = "20480",
+     .max = INT32_MAX, .group = TLS,
+     .accepts = "a number, 0 or more",
+     .summary = "How many sessions of clients without tickets to remember; 0 is no limit."},
+    {.name = "tls-session-cache-timeout", .kind = OPT_DURATION, .live = true, .unit = 1000,
+     AT(tls_session_cache_timeout_ms), .initial = "300s", .max = INT32_MAX, .group = TLS,
+     .accepts = TIME_FORM "; a bare number counts seconds",
+     .summary = "How long a session can be resumed."},
+    {.name = "tls-handshake-timeout", .kind = OPT_DURATION, .live = true, .unit = 1, AT(tls_handshake_timeout_ms),
+     .initial = "10s", .min = 1, .max = INT32_MAX, .group = TLS,
+     .accepts = TIME_FORM,
+     .summary = "Close a connection whose handshake takes longer."},
 
     {.name = "store", .kind = OPT_STRING, AT(store), .initial = "sqlite:larder.db", .group = DATABASE,
      .placeholder = "URL", .accepts = "sqlite:PATH",

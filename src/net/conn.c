@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net/tls.h"
+
 /* An option that the system refuses only costs speed: nothing to tell anyone. */
 static void set_option(int fd, int level, int name, int value)
 {
@@ -31,6 +33,86 @@ void conn_tune(const struct conn *c, uint64_t keepalive_ms)
     set_option(c->fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
+/* ---- waiting ---- */
+
+static void watch(struct event *e, bool *is_on, bool on)
+{
+    if (*is_on == on)
+        return;
+    *is_on = on;
+    if (on)
+        event_add(e, NULL);
+    else
+        event_del(e);
+}
+
+/* Watches the socket for what the owner waits for. With TLS that may be the other direction, or nothing at
+   all when the bytes are here already: then the loop comes back without waiting. */
+static void settle(struct conn *c)
+{
+    static const struct timeval at_once = {0};
+    bool stuck = c->tls && c->tls->wants_write;
+    watch(&c->read_event, &c->awaits_read, c->reading && !stuck);
+    watch(&c->write_event, &c->awaits_write, c->writing || (c->reading && stuck));
+    if (c->tls && c->tls->again_set != (c->reading && c->tls->more)) {
+        c->tls->again_set = !c->tls->again_set;
+        if (c->tls->again_set)
+            event_add(&c->tls->again, &at_once);
+        else
+            event_del(&c->tls->again);
+    }
+}
+
+static void tls_readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct conn *c = arg;
+    if (what & EV_TIMEOUT)
+        c->tls->again_set = false;
+    if (c->reading)
+        c->readable(fd, EV_READ, c->arg);
+    if (c->fd >= 0)
+        settle(c);
+}
+
+static void tls_writable(evutil_socket_t fd, short what, void *arg)
+{
+    struct conn *c = arg;
+    if (c->tls->wants_write)
+        tls_readable(fd, EV_READ, arg);
+    if (c->writing)
+        c->writable(fd, what, c->arg);
+}
+
+void conn_attach(struct conn *c, struct event_base *base, event_callback_fn readable,
+                 event_callback_fn writable, void *arg)
+{
+    c->readable = readable;
+    c->writable = writable;
+    c->arg = arg;
+    if (c->tls) {
+        evtimer_assign(&c->tls->again, base, tls_readable, c);
+        readable = tls_readable;
+        writable = tls_writable;
+        arg = c;
+    }
+    event_assign(&c->read_event, base, c->fd, EV_READ | EV_PERSIST, readable, arg);
+    event_assign(&c->write_event, base, c->fd, EV_WRITE | EV_PERSIST, writable, arg);
+}
+
+void conn_watch_reading(struct conn *c, bool on)
+{
+    c->reading = on;
+    settle(c);
+}
+
+void conn_watch_writing(struct conn *c, bool on)
+{
+    c->writing = on;
+    settle(c);
+}
+
+/* ---- bytes ---- */
+
 static enum conn_io outcome(ssize_t n, size_t *ret_n)
 {
     if (n > 0) {
@@ -44,40 +126,18 @@ static enum conn_io outcome(ssize_t n, size_t *ret_n)
 
 enum conn_io conn_read(struct conn *c, void *to, size_t n, size_t *ret_n)
 {
-    return outcome(recv(c->fd, to, n, 0), ret_n);
+    if (!c->tls)
+        return outcome(recv(c->fd, to, n, 0), ret_n);
+    enum conn_io io = tls_read(c->tls, to, n, ret_n);
+    settle(c);
+    return io;
 }
 
 enum conn_io conn_write(struct conn *c, const void *from, size_t n, size_t *ret_n)
 {
+    if (c->tls)
+        return tls_write(c->tls, from, n, ret_n);
     return outcome(send(c->fd, from, n, MSG_NOSIGNAL), ret_n);
-}
-
-void conn_attach(struct conn *c, struct event_base *base, event_callback_fn readable,
-                 event_callback_fn writable, void *arg)
-{
-    event_assign(&c->read_event, base, c->fd, EV_READ | EV_PERSIST, readable, arg);
-    event_assign(&c->write_event, base, c->fd, EV_WRITE | EV_PERSIST, writable, arg);
-}
-
-static void watch(struct event *e, bool *is_on, bool on)
-{
-    if (*is_on == on)
-        return;
-    *is_on = on;
-    if (on)
-        event_add(e, NULL);
-    else
-        event_del(e);
-}
-
-void conn_watch_reading(struct conn *c, bool on)
-{
-    watch(&c->read_event, &c->reading, on);
-}
-
-void conn_watch_writing(struct conn *c, bool on)
-{
-    watch(&c->write_event, &c->writing, on);
 }
 
 void conn_refuse(struct conn *c, struct slice last_word)
@@ -92,8 +152,10 @@ void conn_close(struct conn *c)
 {
     if (c->fd < 0)
         return;
-    conn_watch_reading(c, false);
-    conn_watch_writing(c, false);
+    c->reading = c->writing = false;
+    settle(c);
+    tls_free(c->tls);
+    c->tls = NULL;
     close(c->fd);
     c->fd = -1;
 }

@@ -1,4 +1,5 @@
-/* A connected socket: bytes in, bytes out, addresses, and when to move them. Never blocks. */
+/* A connected socket: bytes in, bytes out, addresses, and when to move them. Never blocks. Whether the bytes
+   are encrypted on their way is nobody's business but this file's. */
 #ifndef LARDER_NET_CONN_H
 #define LARDER_NET_CONN_H
 
@@ -12,11 +13,17 @@
 
 #define CONN_ADDR_CHARS 112
 
+struct tls;
+
 struct conn {
     int fd;
-    bool local;            /* a Unix socket */
-    bool reading, writing; /* what is watched for */
+    bool local;                     /* a Unix socket */
+    bool reading, writing;          /* what the owner waits for */
+    bool awaits_read, awaits_write; /* what the socket is watched for, on behalf of that */
+    struct tls *tls;                /* NULL: the bytes go as they are; its handshake is over (handshake.h) */
     struct event read_event, write_event;
+    event_callback_fn readable, writable;
+    void *arg;
 };
 
 enum conn_io {

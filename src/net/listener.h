@@ -15,6 +15,7 @@ struct listener {
     int fds[LISTENER_MAX];
     bool local[LISTENER_MAX];
     size_t n;
+    bool tls;     /* clients begin with a handshake (handshake.h) */
     int port;     /* the one really bound: differs from the one asked for when that was 0 */
     char *path;   /* of the Unix socket, or NULL; removed on close */
     int spare_fd; /* given up for a moment to refuse a client when descriptors have run out */

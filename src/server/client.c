@@ -432,7 +432,7 @@ struct client *client_new(struct worker *w, struct conn conn)
     session_init(&c->session, &client_ops, config->requirepass[0] == '\0');
     c->session.fd = conn.fd;
     c->session.unix_socket = conn.local;
-    c->session.way = conn.local ? WAY_UNIX : WAY_TCP;
+    c->session.way = conn.local ? WAY_UNIX : conn.tls ? WAY_TLS : WAY_TCP;
     conn_addresses(&conn, w->entrances[ENTRANCE_RESP].listener.path, c->session.addr, c->session.laddr);
     conn_tune(&conn, config->tcp_keepalive_ms);
     resp_init(&c->parser);

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "engine/engine.h"
+#include "server/certificates.h"
 #include "server/worker_internal.h"
 
 #define ACCEPTS_PER_EVENT 1000
@@ -62,6 +63,26 @@ static void welcome(struct worker *w, struct conn conn)
     }
 }
 
+static void on_handshake_done(void *arg, struct conn conn)
+{
+    struct entrance *e = arg;
+    e->welcome(e->worker, conn);
+}
+
+/* Handshakes count as clients, and are held to the same limit. */
+static void greet(struct entrance *e, struct conn conn)
+{
+    struct worker *w = e->worker;
+    if (!e->listener.tls) {
+        e->welcome(w, conn);
+    } else if (w->server.nsessions + w->handshakes.n >= w->max_clients) {
+        w->server.stats.rejected[REJECTED_MAXCLIENTS]++;
+        conn_close(&conn);
+    } else {
+        handshake_begin(&w->handshakes, conn, on_handshake_done, e);
+    }
+}
+
 static void watch_accepts(struct worker *w, bool on)
 {
     for (struct entrance *e = w->entrances; e < w->entrances + ENTRANCES; e++) {
@@ -86,7 +107,7 @@ static void on_accept(evutil_socket_t fd, short what, void *arg)
         struct conn conn;
         switch (listener_accept(&e->listener, i, &conn)) {
         case ACCEPT_OK:
-            e->welcome(w, conn);
+            greet(e, conn);
             break;
         case ACCEPT_NONE:
             return;
@@ -134,7 +155,7 @@ static void fit_max_clients(struct worker *w)
 
 /* ---- configuration at run time ---- */
 
-static void config_changed(struct server *server, const struct option *o)
+static enum status config_changed(struct server *server, const struct option *o, struct error *refused)
 {
     struct worker *w = server->worker;
     struct config *config = server->config;
@@ -152,7 +173,10 @@ static void config_changed(struct server *server, const struct option *o)
         log_set_level((enum log_level)config->loglevel);
     } else if (slice_is(name, "sweep") || slice_is(name, "sweep-interval")) {
         arm(w->sweep_timer, 0);
+    } else if (strncmp(o->name, "tls-", 4) == 0 && certificates_load(w, &err) != ST_OK) {
+        return error_set(refused, err.code, "Unable to update TLS configuration. Check server logs.");
     }
+    return ST_OK;
 }
 
 /* ---- timers ---- */
@@ -196,19 +220,38 @@ static void wake_up(void *arg)
     (void)n;
 }
 
+/* What others write to stop_fd adds up until it is read. */
+#define ASK_RELOAD (UINT64_C(1))
+#define ASK_STOP   (UINT64_C(1) << 32)
+
 static void on_stop(evutil_socket_t fd, short what, void *arg)
 {
     (void)what;
-    uint64_t ignored;
-    if (read(fd, &ignored, sizeof ignored) > 0)
-        ((struct worker *)arg)->stop = true;
+    struct worker *w = arg;
+    struct error err;
+    uint64_t asked = 0;
+    if (read(fd, &asked, sizeof asked) <= 0)
+        return;
+    if (asked % ASK_STOP && certificates_load(w, &err) != ST_OK)
+        log_warning("the certificates stay as they were", NULL);
+    if (asked >= ASK_STOP)
+        w->stop = true;
+}
+
+static void ask(struct worker *w, uint64_t what)
+{
+    ssize_t ignored = write(w->stop_fd, &what, sizeof what);
+    (void)ignored;
 }
 
 void worker_stop(struct worker *w)
 {
-    uint64_t one = 1;
-    ssize_t ignored = write(w->stop_fd, &one, sizeof one);
-    (void)ignored;
+    ask(w, ASK_STOP);
+}
+
+void worker_reload(struct worker *w)
+{
+    ask(w, ASK_RELOAD);
 }
 
 /* ---- a turn ---- */
@@ -358,11 +401,14 @@ static enum status open_listeners(struct worker *w, struct error *err)
 {
     const struct config *config = worker_config(w);
     struct listener *resp = &w->entrances[ENTRANCE_RESP].listener;
+    w->entrances[ENTRANCE_RESP_TLS].listener.tls = true;
     enum status st = open_port(w, ENTRANCE_RESP, welcome, config->port, err);
+    if (st == ST_OK)
+        st = open_port(w, ENTRANCE_RESP_TLS, welcome, config->tls_port, err);
     if (st == ST_OK && config->unixsocket && config->unixsocket[0])
         st = listener_open_unix(resp, config->unixsocket, (unsigned)config->unixsocketperm,
                                 (int)config->tcp_backlog, err);
-    w->server.tcp_port = resp->port;
+    w->server.tcp_port = resp->port ? resp->port : worker_tls_port(w);
     for (struct entrance *e = w->entrances; st == ST_OK && e < w->entrances + ENTRANCES; e++)
         for (size_t i = 0; i < e->listener.n; i++)
             e->accepts[i] = event_new(w->base, e->listener.fds[i], EV_READ | EV_PERSIST, on_accept, e);
@@ -402,8 +448,11 @@ enum status worker_new(struct config *config, struct engine *engine, struct work
     for (int i = 0; i < ENTRANCES; i++)
         listener_init(&w->entrances[i].listener);
     enum status st = open_loop(w, err);
+    w->handshakes.base = w->base;
     if (st == ST_OK)
         st = open_listeners(w, err);
+    if (st == ST_OK)
+        st = certificates_load(w, err);
     if (st != ST_OK) {
         worker_free(w);
         return st;
@@ -433,6 +482,7 @@ void worker_free(struct worker *w)
             free_event(e->accepts[i]);
         listener_close(&e->listener);
     }
+    handshakes_release(&w->handshakes);
     free_event(w->tick);
     free_event(w->sweep_timer);
     free_event(w->pause_timer);
@@ -458,4 +508,9 @@ void worker_free(struct worker *w)
 int worker_port(const struct worker *w)
 {
     return w->entrances[ENTRANCE_RESP].listener.port;
+}
+
+int worker_tls_port(const struct worker *w)
+{
+    return w->entrances[ENTRANCE_RESP_TLS].listener.port;
 }

@@ -21,10 +21,14 @@ enum status worker_run(struct worker *w, struct error *err) MUST_CHECK;
 /* From any thread, or from a signal handler. */
 void worker_stop(struct worker *w);
 
+/* Reads the certificates anew. From any thread, or from a signal handler. */
+void worker_reload(struct worker *w);
+
 /* w may be NULL. */
 void worker_free(struct worker *w);
 
-/* The TCP port that is bound, or 0 when there is none. */
+/* The TCP port that is bound, without and with TLS, or 0 when there is none. */
 int worker_port(const struct worker *w);
+int worker_tls_port(const struct worker *w);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "command/server.h"
+#include "net/handshake.h"
 #include "net/listener.h"
 #include "server/batch.h"
 #include "server/client.h"
@@ -28,12 +29,13 @@ struct entrance {
     void (*welcome)(struct worker *w, struct conn conn);
 };
 
-enum { ENTRANCE_RESP, ENTRANCES };
+enum { ENTRANCE_RESP, ENTRANCE_RESP_TLS, ENTRANCES };
 
 struct worker {
     struct server server;
     struct event_base *base;
     struct entrance entrances[ENTRANCES];
+    struct handshakes handshakes;
     struct event *tick, *sweep_timer, *pause_timer, *accept_timer, *stop_event;
     int stop_fd; /* an eventfd: worker_stop writes to it */
     bool stop;

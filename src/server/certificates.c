@@ -1,0 +1,53 @@
+#include "server/certificates.h"
+
+#include "base/log.h"
+#include "net/tls.h"
+#include "server/worker_internal.h"
+
+static bool any_port(const struct worker *w)
+{
+    for (const struct entrance *e = w->entrances; e < w->entrances + ENTRANCES; e++)
+        if (e->listener.tls && e->listener.n)
+            return true;
+    return false;
+}
+
+static struct tls_options options(const struct config *c)
+{
+    return (struct tls_options){
+        .cert_file = c->tls_cert_file,
+        .key_file = c->tls_key_file,
+        .key_file_pass = c->tls_key_file_pass,
+        .ca_cert_file = c->tls_ca_cert_file,
+        .ca_cert_dir = c->tls_ca_cert_dir,
+        .auth_clients = (enum tls_auth)c->tls_auth_clients,
+        .protocols = c->tls_protocols,
+        .ciphers = c->tls_ciphers,
+        .ciphersuites = c->tls_ciphersuites,
+        .prefer_server_ciphers = c->tls_prefer_server_ciphers,
+        .session_caching = c->tls_session_caching,
+        .session_cache_size = (uint32_t)c->tls_session_cache_size,
+        .session_cache_seconds = (uint32_t)(c->tls_session_cache_timeout_ms / 1000),
+    };
+}
+
+enum status certificates_load(struct worker *w, struct error *err)
+{
+    const struct config *config = worker_config(w);
+    const struct tls_options wanted = options(config);
+    struct ssl_ctx_st *context = NULL;
+    char quoted[sizeof err->text + 64], expires[TLS_TIME_CHARS];
+    if (!any_port(w))
+        return ST_OK;
+    enum status st = tls_context_new(&wanted, &context, err);
+    if (st != ST_OK) {
+        log_error("TLS cannot be set up", "error=%s", log_quote(quoted, sizeof quoted, err->text));
+        return st;
+    }
+    handshakes_set_context(&w->handshakes, context);
+    w->handshakes.limit_ms = config->tls_handshake_timeout_ms;
+    bool expired = tls_context_expired(context, expires);
+    log_write(expired ? LOG_WARNING : LOG_INFO, expired ? "the TLS certificate has expired" : "TLS is set up",
+              "cert=%s expires=\"%s\"", log_quote(quoted, sizeof quoted, config->tls_cert_file), expires);
+    return ST_OK;
+}
