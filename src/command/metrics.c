@@ -37,11 +37,13 @@ static void gauge(struct prom *p, const char *name, const char *help, uint64_t v
     prom_u64(p, NULL, v);
 }
 
+/* h may be NULL: nothing was seen. */
 static void histogram(struct prom *p, const char *name, const char *help, const struct histogram *h,
                       const struct prom_buckets *buckets)
 {
     struct histogram_view v = {0};
-    histogram_read(h, &v);
+    if (h)
+        histogram_read(h, &v);
     prom_family(p, name, PROM_HISTOGRAM, help);
     prom_histogram(p, NULL, &v, buckets);
 }
@@ -178,6 +180,10 @@ static void add_store(struct prom *p, const struct server *s)
                          {"allocator", ALLOCATOR}, {"database", info.engine}),
              1);
     gauge(p, "larder_database_up", "1 when the database could be read last.", up);
+    counter(p, "larder_database_reconnects_total", "Times that a lost connection to it was made anew.",
+            info.reconnects);
+    histogram(p, "larder_sync_duration_seconds", "Time that syncs of the database's log took.", info.sync_us,
+              &DISK_TIMES);
     gauge(p, "larder_store_file_bytes", "The database on disk, without its log.", info.bytes);
     gauge(p, "larder_store_free_bytes", "What of it is free to be used again.", info.free_bytes);
     gauge(p, "larder_store_wal_bytes", "The database's write-ahead log.", info.wal_bytes);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/histogram.h"
 #include "base/slice.h"
 #include "base/status.h"
 
@@ -36,6 +37,9 @@ struct sql_options {
 
 struct sql_info {
     uint64_t bytes, free_bytes, wal_bytes;
+    uint64_t reconnects; /* times that a lost connection was made anew */
+    const struct histogram
+        *sync_us; /* of the log's syncs; NULL: nobody here knows. As long as the connection */
     char engine[64];
 };
 

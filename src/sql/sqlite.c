@@ -377,6 +377,8 @@ static enum status do_info(struct sql *base, struct sql_info *ret, struct error 
     ret->bytes = (uint64_t)pages * (uint64_t)c->page_size;
     ret->free_bytes = (uint64_t)unused * (uint64_t)c->page_size;
     ret->wal_bytes = stat(wal_path, &sb) == 0 ? (uint64_t)sb.st_size : 0;
+    ret->reconnects = 0;
+    ret->sync_us = &c->sync_us;
     snprintf(ret->engine, sizeof ret->engine, "sqlite %s", sqlite3_libversion());
     return ST_OK;
 }

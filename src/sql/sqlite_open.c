@@ -137,7 +137,8 @@ static enum status start_log(struct sqlite *c, struct error *err)
     enum status st = sqlite_exec(&c->base, "BEGIN IMMEDIATE; COMMIT", err);
     if (st != ST_OK)
         return st;
-    st = wal_start(path, sqlite3_filename_wal(path), &c->wal, err);
+    sqlite_time_syncs(c);
+    st = wal_start(path, sqlite3_filename_wal(path), &c->sync_us, &c->wal, err);
     if (st == ST_OK)
         wal_set_syncing(c->wal, c->sync == SQL_SYNC_SECOND);
     return st;

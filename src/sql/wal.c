@@ -32,6 +32,7 @@ struct wal {
     dev_t dev;
     ino_t ino;
     int fd;
+    struct histogram *sync_us; /* any thread's */
 
     pthread_mutex_t lock; /* over what the threads are told */
     pthread_cond_t wake;
@@ -78,9 +79,11 @@ static int sync_log(struct wal *w)
 {
     atomic_store(&w->unsynced, false);
     int e = 0;
+    int64_t start = clock_mono_us();
     do
         e = fdatasync(w->fd) == 0 ? 0 : errno;
     while (e == EINTR);
+    histogram_add_shared(w->sync_us, (uint64_t)(clock_mono_us() - start));
     if (e)
         atomic_store(&w->unsynced, true);
     return e;
@@ -160,9 +163,11 @@ static int start_threads(struct wal *w)
     return e;
 }
 
-enum status wal_start(const char *path, const char *wal_path, struct wal **ret, struct error *err)
+enum status wal_start(const char *path, const char *wal_path, struct histogram *sync_us, struct wal **ret,
+                      struct error *err)
 {
     struct wal *w = mem_zalloc(sizeof *w);
+    w->sync_us = sync_us;
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

@@ -10,12 +10,14 @@
 #include <stdbool.h>
 #include <sqlite3.h>
 
+#include "base/histogram.h"
 #include "base/status.h"
 
 struct wal;
 
-/* path: the database's. The log exists already. */
-enum status wal_start(const char *path, const char *wal_path, struct wal **ret, struct error *err) MUST_CHECK;
+/* path: the database's. The log exists already. sync_us gets the times of the syncs that are made here. */
+enum status wal_start(const char *path, const char *wal_path, struct histogram *sync_us, struct wal **ret,
+                      struct error *err) MUST_CHECK;
 void wal_stop(struct wal *w);
 
 /* The owner has committed; the log now has so many pages. */

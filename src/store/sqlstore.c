@@ -333,7 +333,13 @@ static enum status do_info(struct store *base, struct store_info *ret, struct er
     enum status st = s->sql->driver->info(s->sql, &i, err);
     if (st != ST_OK)
         return st;
-    *ret = (struct store_info){.bytes = i.bytes, .free_bytes = i.free_bytes, .wal_bytes = i.wal_bytes};
+    *ret = (struct store_info){
+        .bytes = i.bytes,
+        .free_bytes = i.free_bytes,
+        .wal_bytes = i.wal_bytes,
+        .reconnects = i.reconnects,
+        .sync_us = i.sync_us,
+    };
     memcpy(ret->engine, i.engine, sizeof ret->engine);
     return ST_OK;
 }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/histogram.h"
 #include "base/slice.h"
 #include "base/status.h"
 
@@ -192,7 +193,9 @@ struct store_info {
     uint64_t bytes;      /* of the database on disk */
     uint64_t free_bytes; /* of them reusable */
     uint64_t wal_bytes;
-    char engine[64]; /* "sqlite 3.40.1" */
+    uint64_t reconnects;             /* times that a lost connection was made anew */
+    const struct histogram *sync_us; /* of the log's syncs, as long as the store lives; NULL: nobody knows */
+    char engine[64];                 /* "sqlite 3.40.1" */
 };
 
 enum store_txn {
