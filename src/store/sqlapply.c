@@ -6,33 +6,27 @@
 
 #include "store/sqlstore.h"
 
+static bool is_new(const struct key_row *k)
+{
+    return k->seq == 0 || k->fresh;
+}
+
 /* Known rows by number, then new ones by key. */
 static int by_place(const void *a, const void *b)
 {
     const struct key_row *x = *(struct key_row *const *)a, *y = *(struct key_row *const *)b;
-    if ((x->seq == 0) != (y->seq == 0))
-        return x->seq == 0 ? 1 : -1;
-    if (x->seq != y->seq)
+    if (is_new(x) != is_new(y))
+        return is_new(x) ? 1 : -1;
+    if (!is_new(x) && x->seq != y->seq)
         return x->seq < y->seq ? -1 : 1;
     if (x->db != y->db)
         return x->db < y->db ? -1 : 1;
     return slice_cmp(x->key, y->key);
 }
 
-static int compare_refs(const struct item_ref *x, const struct item_ref *y)
-{
-    if (x->table != y->table)
-        return x->table < y->table ? -1 : 1;
-    if (x->id != y->id)
-        return x->id < y->id ? -1 : 1;
-    if (!item_named(x->table))
-        return (x->pos > y->pos) - (x->pos < y->pos);
-    return slice_cmp(x->name, y->name);
-}
-
 static int by_ref(const void *a, const void *b)
 {
-    return compare_refs(*(const struct item_ref *const *)a, *(const struct item_ref *const *)b);
+    return refs_compare(*(const struct item_ref *const *)a, *(const struct item_ref *const *)b);
 }
 
 static void bind_key(struct sql_stmt *q, const struct key_row *k)
@@ -67,6 +61,51 @@ static enum status put_key(struct sqlstore *s, struct key_row *k, struct error *
     return ST_OK;
 }
 
+/* ---- rows that may come again ---- */
+
+/* Runs one statement for a row; whether it found what it looks for. */
+static enum status try_key(struct sqlstore *s, enum statement which, const struct key_row *k, bool *ret_done,
+                           struct error *err)
+{
+    struct sql_stmt *q;
+    enum status st = stmt_fixed(s, which, &q, err);
+    if (st != ST_OK)
+        return st;
+    if (which != Q_UPDATE_NAMED_KEY && which != Q_DELETE_NAMED_KEY)
+        sql_bind_i64(q, 1, k->seq);
+    if (which == Q_DELETE_KEY_AT || which == Q_DELETE_NAMED_KEY) {
+        sql_bind_i64(q, 2, k->db);
+        sql_bind_blob(q, 3, k->key);
+    } else {
+        bind_key(q, k);
+    }
+    st = sql_run(q, err);
+    *ret_done = st == ST_OK && s->sql->driver->changed_rows(s->sql) > 0;
+    return st;
+}
+
+/* Whatever the tables have under this seq and this key: in the end there is one row of the key in the state
+   given, or none. What is likely is tried first. */
+static enum status put_hard_key(struct sqlstore *s, struct key_row *k, struct error *err)
+{
+    bool gone = k->type == ROW_NONE, done = false;
+    enum status st = ST_OK;
+    if (k->seq && gone)
+        st = try_key(s, Q_DELETE_KEY_AT, k, &done, err);
+    else if (k->seq && !k->fresh)
+        st = try_key(s, Q_UPDATE_KEY, k, &done, err);
+    if (st == ST_OK && !done && gone)
+        return try_key(s, Q_DELETE_NAMED_KEY, k, &done, err);
+    if (st == ST_OK && !done && k->seq)
+        st = try_key(s, Q_INSERT_KEY_AT, k, &done, err);
+    if (st == ST_OK && !done)
+        st = try_key(s, Q_UPDATE_NAMED_KEY, k, &done, err);
+    if (st != ST_OK || done)
+        return st;
+    k->seq = 0; /* another key has it */
+    return put_key(s, k, err);
+}
+
 static enum status put_keys(struct sqlstore *s, const struct changes *c, struct error *err)
 {
     struct key_row **order = sqlstore_scratch(s, c->nkeys * sizeof *order);
@@ -76,7 +115,7 @@ static enum status put_keys(struct sqlstore *s, const struct changes *c, struct 
         qsort(order, c->nkeys, sizeof *order, by_place);
     enum status st = ST_OK;
     for (size_t i = 0; st == ST_OK && i < c->nkeys; i++)
-        st = put_key(s, order[i], err);
+        st = c->hard ? put_hard_key(s, order[i], err) : put_key(s, order[i], err);
     return st;
 }
 

@@ -186,22 +186,11 @@ static void bind_bounds(struct sql_stmt *st, const struct item_scan *q, enum sca
     }
 }
 
-static enum scan_end end_of(const struct item_scan *q)
-{
-    if (!q->has_max)
-        return END_OPEN;
-    if (q->order != ITEMS_BY_SCORE)
-        return END_AT;
-    if (q->below_max)
-        return q->max_name.n ? END_BELOW : END_BELOW_SCORE;
-    return q->max_name.p ? END_AT : END_AT_SCORE;
-}
-
 enum status sqlread_scan_items(struct store *base, const struct item_scan *q, store_item_fn *fn, void *arg,
                                struct error *err)
 {
     struct sqlstore *s = sqlstore_of(base);
-    enum scan_end end = end_of(q);
+    enum scan_end end = scan_end_of(q);
     struct sql_stmt *st;
     enum status rc = stmt_scan_items(s, q, end, &st, err);
     if (rc != ST_OK)

@@ -4,6 +4,7 @@
 #define LARDER_STORE_SQLSTORE_H
 
 #include "sql/driver.h"
+#include "store/rows.h"
 #include "store/store.h"
 
 /* Statements with a fixed text, see statements.c. */
@@ -18,6 +19,10 @@ enum statement {
     Q_SET_META,
     Q_INSERT_KEY,
     Q_UPDATE_KEY,
+    Q_INSERT_KEY_AT,
+    Q_UPDATE_NAMED_KEY,
+    Q_DELETE_KEY_AT,
+    Q_DELETE_NAMED_KEY,
     Q_PUT_DB,
     Q_PUT_TRASH,
     Q_DEAD_KEYS,
@@ -32,16 +37,6 @@ enum statement {
     Q_FIXED
 };
 
-/* How a scan of items ends. */
-enum scan_end { END_OPEN, END_AT, END_AT_SCORE, END_BELOW, END_BELOW_SCORE };
-#define SCAN_ENDS 5
-
-/* A scan by score that begins before every member with its first score. */
-static inline bool begins_with_score(const struct item_scan *q)
-{
-    return !q->has_min || q->min_name.n == 0;
-}
-
 struct sqlstore {
     struct store base;
     struct sql *sql;
@@ -53,7 +48,7 @@ struct sqlstore {
         *sweep_items[ITEM_TABLES];
     struct sql_stmt
         *scan_items[ITEM_TABLES][5][2][2][SCAN_ENDS]; /* by order, reverse, begins_with_score, end */
-    struct sql_stmt *scan_keys[3][2][2][2];           /* by order, with_value, has_after, has_end */
+    struct sql_stmt *scan_keys[4][2][2][2];           /* by order, with_value, has_after, has_end */
     /* Room for sorting and for rows to be swept. */
     void *scratch;
     size_t scratch_bytes;
@@ -84,28 +79,6 @@ enum status stmt_scan_items(struct sqlstore *s, const struct item_scan *q, enum 
 enum status stmt_scan_keys(struct sqlstore *s, const struct key_scan *q, bool has_end, struct sql_stmt **ret,
                            struct error *err) MUST_CHECK;
 void stmt_finalize_all(struct sqlstore *s);
-
-/* Whether a table's items are found by name rather than by position. */
-static inline bool item_named(enum item_table t)
-{
-    return t == ITEM_HASH || t == ITEM_SET || t == ITEM_ZSET;
-}
-
-/* Which tables have a value, a score, a number or count. */
-static inline bool item_valued(enum item_table t)
-{
-    return t == ITEM_CHUNK || t == ITEM_HASH || t == ITEM_LIST || t == ITEM_ZBLOCK;
-}
-
-static inline bool item_scored(enum item_table t)
-{
-    return t == ITEM_ZSET || t == ITEM_ZBLOCK;
-}
-
-static inline bool item_counted(enum item_table t)
-{
-    return item_named(t) || t == ITEM_ZBLOCK;
-}
 
 /* ---- sqlread.c ---- */
 

@@ -39,6 +39,14 @@ static const char *const fixed_text[SQL_DIALECTS][Q_FIXED] = {
             /* The unary plus keeps the planner at the row's number; db and key guard against a stale one. */
             [Q_UPDATE_KEY] = "UPDATE larder_key SET type = ?4, id = ?5, size = ?6, first = ?7, version = ?8,"
                              " expire_at = ?9, value = ?10 WHERE seq = ?1 AND +db = ?2 AND +key = ?3",
+            /* The same for rows that may be there or not, under the number given or another one. */
+            [Q_INSERT_KEY_AT] = "INSERT INTO larder_key (seq, db, key, type, id, size, first, version,"
+                                " expire_at, value) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+                                " ON CONFLICT DO NOTHING",
+            [Q_UPDATE_NAMED_KEY] = "UPDATE larder_key SET type = ?4, id = ?5, size = ?6, first = ?7,"
+                                   " version = ?8, expire_at = ?9, value = ?10 WHERE db = ?2 AND key = ?3",
+            [Q_DELETE_KEY_AT] = "DELETE FROM larder_key WHERE seq = ?1 AND +db = ?2 AND +key = ?3",
+            [Q_DELETE_NAMED_KEY] = "DELETE FROM larder_key WHERE db = ?2 AND key = ?3",
             [Q_PUT_DB] = "INSERT INTO larder_db (db, number, keys, expires) VALUES (?1, ?2, ?3, ?4)"
                          " ON CONFLICT (db) DO UPDATE SET number = excluded.number, keys = excluded.keys,"
                          " expires = excluded.expires",
@@ -210,7 +218,10 @@ enum status stmt_scan_keys(struct sqlstore *s, const struct key_scan *q, bool ha
         return ST_OK;
     }
     char range[160], text[640];
-    if (q->order == KEYS_DUE)
+    if (q->order == KEYS_EXPIRED)
+        snprintf(range, sizeof range,
+                 "WHERE expire_at <> 0 AND expire_at BETWEEN 1 AND ?5 ORDER BY expire_at");
+    else if (q->order == KEYS_DUE)
         snprintf(range, sizeof range, "WHERE type = 2 AND first <> 0 AND first <= ?5 ORDER BY first");
     else if (q->order == KEYS_BY_SEQ_DESC)
         snprintf(range, sizeof range, "WHERE seq < ?2 ORDER BY seq DESC");
@@ -218,7 +229,9 @@ enum status stmt_scan_keys(struct sqlstore *s, const struct key_scan *q, bool ha
         snprintf(range, sizeof range, "WHERE db = ?1 AND key %s ?2%s ORDER BY key",
                  q->has_after ? ">" : ">=", has_end ? " AND key < ?3" : "");
     snprintf(text, sizeof text, "SELECT " KEY_COLUMNS("%s") ", %s FROM larder_key %s LIMIT ?4",
-             q->order == KEYS_DUE ? "type" : "CASE WHEN " DEAD_HASH("?5") " THEN 0 ELSE type END",
+             q->order == KEYS_DUE || q->order == KEYS_EXPIRED
+                 ? "type"
+                 : "CASE WHEN " DEAD_HASH("?5") " THEN 0 ELSE type END",
              q->with_value ? "value" : "x''", range);
     return prepared(s, slot, text, ret, err);
 }

@@ -72,6 +72,7 @@ struct key_row {
     int64_t version;
     int64_t expire_at;
     int64_t ticket; /* of the change set that made it what it is, see store_commit; 0: it is durable */
+    bool fresh;     /* in a change set: the tables do not have it, though its seq is given */
 };
 
 struct item_ref {
@@ -120,6 +121,10 @@ struct changes {
     size_t ntrash;
     const struct db_row *dbs; /* replaced */
     size_t ndbs;
+    /* Rows may come again after a crash: every row is brought to its state whatever the tables have. Deleted
+       keys (ROW_NONE) lose their row. Key rows have a seq already; should it stand for another key by now,
+       they get another one. */
+    bool hard;
 };
 
 /* Called for each row; anything but ST_OK stops the read, which then returns that status. Must not call the

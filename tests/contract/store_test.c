@@ -214,7 +214,14 @@ static void rollback_leaves_nothing(void)
     struct item_row item = {.ref = {.table = ITEM_SET, .id = 4, .name = SLICE("m")}};
     struct trash_row trash = {4, ROW_SET};
     struct db_row db = {.db = 0, .number = 500, .keys = 9};
-    struct changes c = {rows, 2, &item, 1, NULL, 0, &trash, 1, &db, 1};
+    struct changes c = {.keys = rows,
+                        .nkeys = 2,
+                        .items = &item,
+                        .nitems = 1,
+                        .trash = &trash,
+                        .ntrash = 1,
+                        .dbs = &db,
+                        .ndbs = 1};
     CHECK_OK(store_apply(s, &c, &err), &err);
     CHECK_OK(store_reserve_ids(s, 5, &first_id, &err), &err);
     struct rows r = {0};

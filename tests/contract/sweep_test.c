@@ -143,7 +143,14 @@ static void sweeps_flushed_databases(void)
     k[1].id = 33;
     struct trash_row trash = {2, ROW_DB};
     struct db_row dbs[] = {{2, DATABASES, 0, 0}, {3, 3, 20, 4}};
-    struct changes c = {k, 40, &item, 1, NULL, 0, &trash, 1, dbs, 2};
+    struct changes c = {.keys = k,
+                        .nkeys = 40,
+                        .items = &item,
+                        .nitems = 1,
+                        .trash = &trash,
+                        .ntrash = 1,
+                        .dbs = dbs,
+                        .ndbs = 2};
     REQUIRE_OK(apply_now(s, &c, &err), &err);
     struct sweep_run w = {.steps = 0};
     sweep_all(&w, 70, 3);

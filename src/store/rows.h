@@ -1,0 +1,62 @@
+/* What every holder of rows has to agree on: which columns a table's items have, and in which order scans
+   hand rows out. The SQL of statements.c says the same to a database. */
+#ifndef LARDER_STORE_ROWS_H
+#define LARDER_STORE_ROWS_H
+
+#include "store/store.h"
+
+/* Whether a table's items are found by name rather than by position. */
+static inline bool item_named(enum item_table t)
+{
+    return t == ITEM_HASH || t == ITEM_SET || t == ITEM_ZSET;
+}
+
+/* Which tables have a value, a score, a number or count. */
+static inline bool item_valued(enum item_table t)
+{
+    return t == ITEM_CHUNK || t == ITEM_HASH || t == ITEM_LIST || t == ITEM_ZBLOCK;
+}
+
+static inline bool item_scored(enum item_table t)
+{
+    return t == ITEM_ZSET || t == ITEM_ZBLOCK;
+}
+
+static inline bool item_counted(enum item_table t)
+{
+    return item_named(t) || t == ITEM_ZBLOCK;
+}
+
+/* A scan by score that begins before every member with its first score. */
+static inline bool begins_with_score(const struct item_scan *q)
+{
+    return !q->has_min || q->min_name.n == 0;
+}
+
+/* How a scan of items ends: with the last row, or at or below what goes with max; by score, max may be a
+   score without a name. */
+enum scan_end { END_OPEN, END_AT, END_AT_SCORE, END_BELOW, END_BELOW_SCORE };
+#define SCAN_ENDS 5
+
+enum scan_end scan_end_of(const struct item_scan *q);
+
+/* By table, id, and name or position: the order of the tables' trees. */
+int refs_compare(const struct item_ref *x, const struct item_ref *y);
+
+/* The ascending order of rows in a scan (KEYS_BY_SEQ_DESC goes through it backwards, as a reverse scan of
+   items does). Where the scan's order leaves two rows equal, what names a row decides: 0 means the same row.
+ */
+int keys_compare(enum key_order order, const struct key_row *x, const struct key_row *y);
+int items_compare(enum item_order order, const struct item_row *x, const struct item_row *y);
+
+/* Whether an order has a row at all: some are of rows with an expiry only. */
+bool keys_order_has(enum key_order order, const struct key_row *k);
+bool items_order_has(enum item_order order, const struct item_row *i);
+
+/* Whether a row lies before the range of a scan, or behind it, in ascending order. */
+bool key_below(const struct key_scan *q, const struct key_row *k);
+bool key_above(const struct key_scan *q, const struct key_row *k);
+bool item_below(const struct item_scan *q, const struct item_row *i);
+bool item_above(const struct item_scan *q, const struct item_row *i);
+
+#endif

@@ -1,0 +1,451 @@
+/* Rows in memory: states, undoing, leaving, orders, and handing them out. What scans see of them together
+   with the tables is in contract/merge_test.c. */
+#include <math.h>
+
+#include "base/rand.h"
+#include "base/vec.h"
+#include "check.h"
+#include "store/memtable.h"
+#include "store/rows.h"
+
+static struct memtable *m;
+
+static void put(const char *key, int64_t seq, const char *value, bool fresh)
+{
+    struct key_row k = {.seq = seq, .key = slice_str(key), .type = ROW_STRING, .value = slice_str(value)};
+    memtable_put_key(m, &k, fresh, seq);
+}
+
+static void drop(const char *key, int64_t seq)
+{
+    struct key_row k = {.seq = seq, .key = slice_str(key), .version = 7};
+    memtable_put_key(m, &k, false, seq);
+}
+
+static const char *value_of(const char *key)
+{
+    static char text[64];
+    const struct mem_key *k = memtable_key(m, 0, slice_str(key));
+    if (!k)
+        return "(none)";
+    if (k->row.type == ROW_NONE)
+        return "(gone)";
+    snprintf(text, sizeof text, "%.*s", (int)k->row.value.n, k->row.value.p);
+    return text;
+}
+
+static void put_member(int64_t id, const char *name, double score, int64_t ord)
+{
+    struct item_row i = {
+        .ref = {.table = ITEM_ZSET, .id = id, .name = slice_str(name)}, .score = score, .ord = ord};
+    memtable_put_item(m, &i, true, 1);
+}
+
+static void del_member(int64_t id, const char *name)
+{
+    struct item_ref ref = {.table = ITEM_ZSET, .id = id, .name = slice_str(name)};
+    memtable_del_item(m, &ref, 1);
+}
+
+/* The names that a walk hands out, one after the other. */
+static const char *walked(struct item_scan q)
+{
+    static char text[256];
+    struct mem_walk w;
+    const struct mem_item *i;
+    size_t n = 0;
+    memtable_walk_items(m, &q, &w);
+    text[0] = '\0';
+    while ((i = mem_walk_item(&w)))
+        n += (size_t)snprintf(text + n, sizeof text - n, "%.*s", (int)i->row.ref.name.n, i->row.ref.name.p);
+    return text;
+}
+
+static const char *walked_keys(struct key_scan q)
+{
+    static char text[256];
+    struct mem_walk w;
+    const struct mem_key *k;
+    size_t n = 0;
+    memtable_walk_keys(m, &q, &w);
+    text[0] = '\0';
+    while ((k = mem_walk_key(&w)))
+        n += (size_t)snprintf(text + n, sizeof text - n, "%.*s", (int)k->row.key.n, k->row.key.p);
+    return text;
+}
+
+/* ---- states ---- */
+
+static void the_last_state_counts(void)
+{
+    CHECK(!memtable_has_keys(m));
+    CHECK(!memtable_key(m, 0, SLICE("k")));
+    put("k", 5, "one", true);
+    const struct mem_key *before = memtable_key(m, 0, SLICE("k"));
+    REQUIRE(before);
+    put("k", 5, "two", false);
+    CHECK_STR(value_of("k"), "two");
+    CHECK_SLICE(before->row.value, SLICE("one")); /* stays what it was */
+    CHECK(memtable_key(m, 0, SLICE("k"))->fresh); /* what is known decides */
+    CHECK(!memtable_key(m, 1, SLICE("k")));
+    CHECK_EQ(memtable_stats(m).rows, 1);
+    drop("k", 5);
+    CHECK_STR(value_of("k"), "(gone)");
+    const struct mem_key *k = memtable_key(m, 0, SLICE("k"));
+    CHECK_EQ(k->row.seq, 5);
+    CHECK_EQ(k->row.version, 7);
+    CHECK_EQ(k->row.expire_at, EXPIRE_DELETED);
+    CHECK_EQ(k->row.ticket, 5);
+    CHECK_EQ(memtable_stats(m).rows, 1);
+}
+
+static void items_of_every_table(void)
+{
+    for (int t = 0; t < ITEM_TABLES; t++) {
+        struct item_row i = {.ref = {.table = (enum item_table)t, .id = 9, .name = SLICE("n"), .pos = -3},
+                             .value = SLICE("v"),
+                             .score = -0.0,
+                             .expire_at = 4,
+                             .ord = 2};
+        memtable_put_item(m, &i, false, 11);
+        const struct mem_item *found = memtable_item(m, &i.ref);
+        REQUIRE(found);
+        CHECK(memtable_has_items(m, i.ref.table, 9));
+        CHECK(!memtable_has_items(m, i.ref.table, 8));
+        CHECK_SLICE(found->row.value, SLICE("v"));
+        CHECK(signbit(found->row.score));
+        CHECK_EQ(found->row.expire_at, 4);
+        CHECK_EQ(found->row.ord, 2);
+        CHECK_EQ(found->ticket, 11);
+        CHECK(!found->fresh && !found->gone);
+        memtable_del_item(m, &i.ref, 12);
+        CHECK(memtable_item(m, &i.ref)->gone);
+        i.ref.name = SLICE("other");
+        i.ref.pos = 4;
+        CHECK(!memtable_item(m, &i.ref));
+    }
+    CHECK_EQ(memtable_stats(m).rows, ITEM_TABLES);
+}
+
+static void large_values_and_many_rows(void)
+{
+    size_t n = 3 << 20;
+    char *big = malloc(n);
+    memset(big, 'x', n);
+    struct key_row k = {.seq = 1, .key = SLICE("big"), .type = ROW_STRING, .value = slice_of(big, n)};
+    memtable_put_key(m, &k, true, 1);
+    char key[32];
+    for (int i = 0; i < 20000; i++) {
+        snprintf(key, sizeof key, "key:%d", i);
+        put(key, i + 2, key, true);
+    }
+    for (int i = 0; i < 20000; i++) {
+        snprintf(key, sizeof key, "key:%d", i);
+        CHECK_STR(value_of(key), key);
+    }
+    CHECK_SLICE(memtable_key(m, 0, SLICE("big"))->row.value, slice_of(big, n));
+    CHECK_STR(value_of("key:20000"), "(none)");
+    struct memtable_stats st = memtable_stats(m);
+    CHECK_EQ(st.rows, 20001);
+    CHECK_EQ(st.peak, 20001);
+    CHECK(st.bytes > n + 20000 * sizeof(struct mem_key) && st.bytes < 3 * n + 20000 * 400);
+    memtable_undo(m, 0);
+    st = memtable_stats(m);
+    CHECK_EQ(st.rows, 0);
+    CHECK_EQ(st.peak, 20001);
+    CHECK(st.bytes < 2 << 20);
+    free(big);
+}
+
+/* ---- undoing and leaving ---- */
+
+static void changes_are_taken_back(void)
+{
+    struct db_row d = {.db = 2, .number = 7, .keys = 1};
+    put("a", 1, "1", true);
+    put_member(4, "m", 1, 0);
+    memtable_put_db(m, &d);
+    memtable_put_next_id(m, 100);
+    mem_mark mark = memtable_mark(m);
+    put("a", 1, "2", true);
+    put("b", 2, "1", true);
+    drop("a", 1);
+    put_member(4, "m", 2, 0);
+    put_member(4, "n", 3, 1);
+    put_member(5, "o", 3, 1);
+    del_member(4, "m");
+    d.keys = 2;
+    memtable_put_db(m, &d);
+    memtable_put_next_id(m, 200);
+    memtable_add_trash(m, &(struct trash_row){1, ROW_SET});
+    CHECK_EQ(memtable_db(m, 2)->keys, 2);
+    CHECK(!memtable_db(m, 1));
+    CHECK_EQ(memtable_next_id(m), 200);
+    memtable_undo(m, mark);
+    CHECK_STR(value_of("a"), "1");
+    CHECK_STR(value_of("b"), "(none)");
+    CHECK_STR(walked((struct item_scan){.table = ITEM_ZSET, .id = 4, .order = ITEMS_BY_SCORE}), "m");
+    CHECK(!memtable_has_items(m, ITEM_ZSET, 5));
+    CHECK_EQ(memtable_db(m, 2)->keys, 1);
+    CHECK_EQ(memtable_next_id(m), 100);
+    CHECK_EQ(memtable_stats(m).rows, 2);
+    memtable_undo(m, mark); /* nothing more */
+    CHECK_STR(value_of("a"), "1");
+    memtable_settle(m, mark);
+    put("c", 3, "1", true);
+    memtable_undo(m, mark);
+    CHECK_STR(value_of("c"), "(none)");
+}
+
+static void what_was_applied_leaves(void)
+{
+    mem_mark from = memtable_mark(m);
+    put("a", 1, "1", true);
+    put("b", 2, "1", true);
+    put("b", 2, "2", true);
+    put_member(4, "m", 1, 0);
+    memtable_add_trash(m, &(struct trash_row){1, ROW_SET});
+    memtable_put_next_id(m, 9);
+    mem_mark to = memtable_mark(m);
+    put("b", 2, "3", true);
+    put("c", 3, "1", true);
+    memtable_leave(m, from, to);
+    CHECK_STR(value_of("a"), "(none)");
+    CHECK_STR(value_of("b"), "3");
+    CHECK(!memtable_key(m, 0, SLICE("b"))->fresh); /* the tables have it by now */
+    CHECK(memtable_key(m, 0, SLICE("c"))->fresh);
+    CHECK(!memtable_has_items(m, ITEM_ZSET, 4));
+    CHECK_EQ(memtable_next_id(m), 0);
+    CHECK_EQ(memtable_stats(m).rows, 2);
+    /* Undone, it is what the tables have, which is nothing that this table knows. */
+    memtable_undo(m, to);
+    CHECK_STR(value_of("b"), "(none)");
+    CHECK_STR(value_of("c"), "(none)");
+    CHECK_EQ(memtable_stats(m).rows, 0);
+    put("d", 4, "1", false);
+    memtable_leave(m, to, memtable_mark(m));
+    CHECK(!memtable_has_keys(m));
+    CHECK_EQ(memtable_stats(m).rows, 0);
+    CHECK_EQ(memtable_stats(m).peak, 4);
+}
+
+static void leaving_goes_on_for_ever(void)
+{
+    char key[32];
+    for (int round = 0; round < 200; round++) {
+        mem_mark from = memtable_mark(m);
+        for (int i = 0; i < 50; i++) {
+            snprintf(key, sizeof key, "%d", (round * 31 + i) % 120);
+            put(key, 1 + (round * 31 + i) % 120, "v", true);
+            put_member(i % 3, key, i, i);
+        }
+        CHECK(walked_keys((struct key_scan){.order = KEYS_BY_KEY})[0]);
+        memtable_settle(m, memtable_mark(m));
+        memtable_leave(m, from, memtable_mark(m));
+        CHECK_EQ(memtable_stats(m).rows, 0);
+        CHECK(memtable_stats(m).bytes < 1 << 20);
+    }
+}
+
+/* ---- orders ---- */
+
+static void members_by_score(void)
+{
+    const struct item_scan all = {.table = ITEM_ZSET, .id = 1, .order = ITEMS_BY_SCORE};
+    struct item_scan q = all;
+    CHECK_STR(walked(q), "");
+    put_member(1, "c", 0.0, 2);
+    put_member(1, "b", -0.0, 1);
+    put_member(1, "a", INFINITY, 0);
+    put_member(1, "d", -INFINITY, 3);
+    put_member(2, "x", 1, 0);
+    CHECK_STR(walked(q), "dbca");
+    put_member(1, "e", 0, 4);
+    put_member(1, "d", 5, 3); /* moves */
+    CHECK_STR(walked(q), "bceda");
+    q.reverse = true;
+    CHECK_STR(walked(q), "adecb");
+    q = all;
+    q.has_min = q.has_max = true;
+    q.min_score = 0;
+    q.max_score = 0;
+    CHECK_STR(walked(q), "bce");
+    q.min_name = SLICE("c");
+    CHECK_STR(walked(q), "ce");
+    q.max_name = SLICE("d");
+    CHECK_STR(walked(q), "c");
+    q.max_name = SLICE("e");
+    CHECK_STR(walked(q), "ce");
+    q.reverse = true;
+    CHECK_STR(walked(q), "ec");
+    q.below_max = true;
+    CHECK_STR(walked(q), "c");
+    q.max_name = SLICE("");
+    q.max_score = INFINITY;
+    CHECK_STR(walked(q), "dec"); /* what has the last score is out */
+    del_member(1, "e");
+    q.below_max = false;
+    q.max_name = (struct slice){NULL, 0};
+    CHECK_STR(walked(q), "adc");
+    q.order = ITEMS_BY_ORD;
+    q.min = 1;
+    q.max = 2;
+    CHECK_STR(walked(q), "cb");
+    q.order = ITEMS_BY_NAME;
+    q.min_name = SLICE("b");
+    q.max_name = SLICE("c");
+    q.reverse = false;
+    CHECK_STR(walked(q), "bc");
+}
+
+static void keys_in_every_order(void)
+{
+    const struct {
+        const char *name;
+        uint32_t db;
+        int64_t expire_at, first;
+    } rows[] = {{"a", 1, 0, 5}, {"ab", 1, 30, 0}, {"b", 1, 10, 3}, {"c", 2, 20, 9}, {"d", 0, 0, 0}};
+    for (int i = 0; i < 5; i++) {
+        struct key_row k = {.seq = 10 - i,
+                            .db = rows[i].db,
+                            .key = slice_str(rows[i].name),
+                            .type = i == 1 ? ROW_LIST : ROW_HASH,
+                            .first = rows[i].first,
+                            .expire_at = rows[i].expire_at};
+        memtable_put_key(m, &k, true, 1);
+        if (i == 2) /* the rest comes to orders that are there */
+            CHECK_STR(walked_keys((struct key_scan){.order = KEYS_EXPIRED, .now = 99}), "bab");
+    }
+    CHECK_STR(walked_keys((struct key_scan){.order = KEYS_BY_SEQ_DESC, .seq_below = 100}), "aabbcd");
+    CHECK_STR(walked_keys((struct key_scan){.order = KEYS_BY_SEQ_DESC, .seq_below = 8}), "cd");
+    CHECK_STR(walked_keys((struct key_scan){.order = KEYS_BY_KEY, .db = 1}), "aabb");
+    CHECK_STR(walked_keys((struct key_scan){.order = KEYS_BY_KEY, .db = 1, .prefix = SLICE("a")}), "aab");
+    struct key_scan q = {.order = KEYS_BY_KEY, .db = 1, .has_after = true, .after = SLICE("a")};
+    CHECK_STR(walked_keys(q), "abb");
+    q.prefix = SLICE("ab");
+    CHECK_STR(walked_keys(q), "ab");
+    CHECK_STR(walked_keys((struct key_scan){.order = KEYS_DUE, .now = 5}), "ba");
+    CHECK_STR(walked_keys((struct key_scan){.order = KEYS_DUE, .now = 9}), "bac");
+    CHECK_STR(walked_keys((struct key_scan){.order = KEYS_EXPIRED, .now = 20}), "bc");
+    drop("d", 6);
+    struct key_row k = {.seq = 8, .db = 1, .key = SLICE("b"), .type = ROW_HASH, .expire_at = 40};
+    memtable_put_key(m, &k, true, 1);
+    CHECK_STR(walked_keys((struct key_scan){.order = KEYS_EXPIRED, .now = 99}), "cabb");
+    CHECK_STR(walked_keys((struct key_scan){.order = KEYS_DUE, .now = 99}), "ac");
+    CHECK_STR(walked_keys((struct key_scan){.order = KEYS_BY_SEQ_DESC, .seq_below = 100}), "aabbc");
+}
+
+/* ---- applying ---- */
+
+static void in_the_order_of_the_tables(void)
+{
+    put("z", 9, "old", false);
+    put("y", 3, "old", false);
+    put("b", 20, "new", true);
+    put("a", 21, "new", true);
+    put("lived and died", 22, "new", true);
+    drop("lived and died", 22);
+    drop("x", 5);
+    put_member(2, "n", 1, 0);
+    put_member(2, "m", 1, 1);
+    put_member(1, "o", 1, 0);
+    del_member(1, "o"); /* fresh and gone */
+    struct item_ref gone = {.table = ITEM_LIST, .id = 8, .pos = -1};
+    memtable_del_item(m, &gone, 1);
+    memtable_add_trash(m, &(struct trash_row){1, ROW_SET});
+    memtable_add_trash(m, &(struct trash_row){2, ROW_LIST});
+    memtable_put_db(m, &(struct db_row){.db = 0, .keys = 4});
+    memtable_put_next_id(m, 77);
+
+    struct mem_apply *a = mem_apply_new(m);
+    struct changes c;
+    int64_t next_id;
+    CHECK(mem_apply_sort(a, 4));
+    CHECK(mem_apply_sort(a, 4));
+    CHECK(!mem_apply_sort(a, 4));
+    CHECK_EQ(mem_apply_left(a), 8 + 4);
+    CHECK(mem_apply_next(a, 4, &c, &next_id));
+    REQUIRE(c.nkeys == 4 && c.nitems == 0 && c.ngone == 0);
+    CHECK(c.hard);
+    CHECK_SLICE(c.keys[0].key, SLICE("y"));
+    CHECK_SLICE(c.keys[1].key, SLICE("x"));
+    CHECK_EQ(c.keys[1].type, ROW_NONE);
+    CHECK_SLICE(c.keys[2].key, SLICE("z"));
+    CHECK(!c.keys[2].fresh);
+    CHECK_SLICE(c.keys[3].key, SLICE("a"));
+    CHECK(c.keys[3].fresh);
+    mem_apply_again(a);
+    CHECK_EQ(mem_apply_left(a), 12);
+    CHECK(mem_apply_next(a, 3, &c, &next_id)); /* in a smaller step */
+    CHECK_EQ(c.nkeys, 3);
+    CHECK_SLICE(c.keys[0].key, SLICE("y"));
+    CHECK(mem_apply_next(a, 3, &c, &next_id));
+    REQUIRE(c.nkeys == 2 && c.nitems == 0 && c.ngone == 1);
+    CHECK_SLICE(c.keys[0].key, SLICE("a"));
+    CHECK_SLICE(c.keys[1].key, SLICE("b"));
+    CHECK_EQ(c.gone[0].pos, -1);
+    CHECK(mem_apply_next(a, 100, &c, &next_id));
+    REQUIRE(c.nitems == 2);
+    CHECK_SLICE(c.items[0].ref.name, SLICE("m"));
+    CHECK_SLICE(c.items[1].ref.name, SLICE("n"));
+    CHECK(c.items[0].fresh);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(mem_apply_left(a), 4);
+        CHECK(mem_apply_next(a, 1, &c, &next_id));
+        REQUIRE(c.ntrash == 2 && c.ndbs == 1 && c.nkeys == 0 && c.nitems == 0);
+        CHECK_EQ(c.trash[0].id, 1);
+        CHECK_EQ(c.trash[1].id, 2);
+        CHECK_EQ(c.dbs[0].keys, 4);
+        CHECK_EQ(next_id, 77);
+        CHECK(!mem_apply_next(a, 1, &c, &next_id));
+        CHECK_EQ(mem_apply_left(a), 0);
+        if (i == 0) {
+            mem_apply_free(a);
+            a = mem_apply_new(m);
+            CHECK(mem_apply_next(a, 100, &c, &next_id));
+            CHECK(mem_apply_next(a, 100, &c, &next_id));
+            mem_apply_again(a); /* also what comes last */
+        }
+    }
+    mem_apply_free(a);
+}
+
+static void an_empty_table_has_nothing_to_apply(void)
+{
+    struct changes c;
+    int64_t next_id;
+    struct mem_apply *a = mem_apply_new(m);
+    CHECK(!mem_apply_next(a, 10, &c, &next_id));
+    mem_apply_free(a);
+    put("k", 1, "v", true);
+    drop("k", 1);
+    a = mem_apply_new(m);
+    CHECK(!mem_apply_next(a, 10, &c, &next_id));
+    CHECK_EQ(mem_apply_left(a), 0);
+    mem_apply_free(a);
+}
+
+static void with_table(const char *name, void (*test)(void))
+{
+    m = memtable_new(0);
+    check_run(name, test);
+    memtable_free(m);
+}
+
+#define WITH_TABLE(test) with_table(#test, test)
+
+int main(int argc, char **argv)
+{
+    CHECK_MAIN(argc, argv);
+    WITH_TABLE(the_last_state_counts);
+    WITH_TABLE(items_of_every_table);
+    WITH_TABLE(large_values_and_many_rows);
+    WITH_TABLE(changes_are_taken_back);
+    WITH_TABLE(what_was_applied_leaves);
+    WITH_TABLE(leaving_goes_on_for_ever);
+    WITH_TABLE(members_by_score);
+    WITH_TABLE(keys_in_every_order);
+    WITH_TABLE(in_the_order_of_the_tables);
+    WITH_TABLE(an_empty_table_has_nothing_to_apply);
+    return check_done();
+}
