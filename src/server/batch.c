@@ -1,7 +1,6 @@
 #include "server/batch.h"
 
 #include <assert.h>
-#include <limits.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -11,8 +10,7 @@
 #include "engine/engine.h"
 #include "server/worker_internal.h"
 
-#define CLIENT_CALLS  1000 /* of one client in a turn */
-#define MAX_INLINE    ((uint64_t)64 << 10)
+#define CLIENT_CALLS  1000               /* of one client in a turn */
 #define PENDING_BYTES ((size_t)32 << 20) /* changes, or replies, beyond which a batch ends early */
 
 #define LOCK_RETRY_US 5000 /* between two tries to get a lock that another process holds */
@@ -31,11 +29,10 @@ void batch_release(struct batch *b)
 
 /* ---- gathering ---- */
 
-static void add_call(struct batch *b, struct client *c, const struct command *cmd, struct slice *argv,
-                     int argc)
+static void add_call(struct batch *b, const struct batch_call *call)
 {
-    VEC_PUSH(b->calls, b->ncalls, b->cap_calls) =
-        (struct batch_call){.client = c, .cmd = cmd, .argv = argv, .argc = argc, .end = c->parsed};
+    struct client *c = call->client;
+    VEC_PUSH(b->calls, b->ncalls, b->cap_calls) = *call;
     if (!c->in_batch) {
         c->in_batch = true;
         VEC_PUSH(b->clients, b->nclients, b->cap_clients) = c;
@@ -65,39 +62,27 @@ void batch_gather(struct worker *w, struct client *c)
     if (c->state != CLIENT_OPEN || c->paused || c->broken || c->session.blocked || client_held(c))
         return;
     struct batch *b = &w->batch;
-    const struct config *config = worker_config(w);
-    struct resp_limits limits = {
-        .max_bulk = config->proto_max_bulk_len,
-        .max_args = INT_MAX,
-        .max_inline = MAX_INLINE,
-        .unauthenticated = !c->session.authenticated && config->requirepass[0],
-    };
     /* What a client may send changes with AUTH: until then, one command at a time. */
-    int share = limits.unauthenticated ? 1 : CLIENT_CALLS;
+    int share = c->session.authenticated || !worker_config(w)->requirepass[0] ? CLIENT_CALLS : 1;
     while (share > 0) {
-        struct slice data = slice_of(c->in.p + c->parsed, c->in.len - c->parsed);
-        struct slice *argv;
-        int argc;
-        size_t used;
-        switch (resp_parse(&c->parser, data, &limits, &b->arena, &argv, &argc, &used)) {
-        case RESP_MORE:
+        struct batch_call call = {.client = c};
+        enum parse_result found = c->protocol->parse(w, c, &call);
+        if (found == PARSE_MORE) {
             if (!c->in_batch)
                 client_batch_done(c);
             return;
-        case RESP_ERROR:
+        }
+        if (found == PARSE_EMPTY)
+            continue;
+        call.end = c->parsed;
+        if (call.cmd)
+            expect_key(w, &call);
+        add_call(b, &call);
+        b->write |= c->protocol->may_write(&call);
+        share--;
+        if (found == PARSE_BROKEN) {
             c->broken = true;
-            add_call(b, c, NULL, NULL, 0);
             return;
-        case RESP_COMMAND:
-            c->parsed += used;
-            if (argc > 0) {
-                const struct command *cmd = command_find(argv[0]);
-                add_call(b, c, cmd, argv, argc);
-                if (cmd)
-                    expect_key(w, &b->calls[b->ncalls - 1]);
-                b->write |= command_may_write(&c->session, cmd, argv, argc);
-                share--;
-            }
         }
     }
     if (c->parsed < c->in.len)
@@ -106,39 +91,12 @@ void batch_gather(struct worker *w, struct client *c)
 
 /* ---- running ---- */
 
-/* A web page that makes its visitor's browser talk to us sends these; the connection ends before the
-   request's body is taken for commands. */
-static bool is_http(struct slice name)
-{
-    return slice_is(name, "post") || slice_is(name, "host:");
-}
-
-static void run_unknown(struct worker *w, const struct batch_call *call, const struct error *write_err)
-{
-    struct client *c = call->client;
-    if (call->argc == 0) {
-        if (c->session.reply_mode == SESSION_REPLY_ON)
-            reply_error(&c->reply.base, c->parser.error);
-        server_note_error(&w->server, "ERR");
-        w->server.stats.closed[CLOSED_PROTOCOL]++;
-        client_drain(c);
-    } else if (is_http(call->argv[0])) {
-        if (worker_may_warn(w, &w->http_warned_us))
-            log_warning("a client speaks HTTP, perhaps made to by a web page; closing", "addr=%s",
-                        c->session.addr);
-        w->server.stats.closed[CLOSED_PROTOCOL]++;
-        client_kill(c);
-    } else {
-        command_run(&w->server, &c->session, NULL, call->argv, call->argc, &c->reply.base, write_err);
-    }
-}
-
 static bool has_to_wait(struct worker *w, const struct batch_call *call)
 {
     bool full = engine_full(w->server.engine);
     if (w->server.pause == PAUSE_NONE && !w->lock_since_us && !full)
         return false;
-    bool may_write = command_may_write(&call->client->session, call->cmd, call->argv, call->argc);
+    bool may_write = call->client->protocol->may_write(call);
     return (may_write && (w->lock_since_us || full)) || server_paused(&w->server, may_write, worker_now(w));
 }
 
@@ -157,13 +115,7 @@ static size_t run_call(struct worker *w, const struct batch_call *call, const st
         return 0;
     }
     size_t start = c->out.len;
-    int64_t wait = 0;
-    c->reply.base.resp = c->session.resp;
-    if (call->cmd)
-        wait = command_run(&w->server, &c->session, call->cmd, call->argv, call->argc, &c->reply.base,
-                           write_err);
-    else
-        run_unknown(w, call, write_err);
+    int64_t wait = c->protocol->run(w, call, write_err);
     c->done = call->end;
     size_t said = c->out.len - start;
     if (said) {

@@ -12,6 +12,7 @@
 
 struct client;
 struct command;
+struct http_call;
 struct worker;
 
 struct batch_call {
@@ -19,9 +20,10 @@ struct batch_call {
     const struct command *cmd; /* NULL: unknown, or (with argc 0) a protocol error to be told */
     struct slice *argv;
     int argc;
-    bool keyed;    /* names a key ... */
-    uint32_t hash; /* ... that view_expect knows as this */
-    size_t end;    /* where it ends in the client's input */
+    struct http_call *http; /* the request that it stands for, when it came by HTTP */
+    bool keyed;             /* names a key ... */
+    uint32_t hash;          /* ... that view_expect knows as this */
+    size_t end;             /* where it ends in the client's input */
 };
 
 struct batch {

@@ -134,7 +134,8 @@ static size_t make_room(struct client *c)
 {
     consume(c);
     size_t have = c->in.len - c->parsed;
-    size_t missing = c->parser.want > have ? c->parser.want - have : 0;
+    size_t want = c->protocol->wanted(c);
+    size_t missing = want > have ? want - have : 0;
     if (missing > READ_MAX)
         buf_reserve(&c->in, missing);
     else if (c->filled)
@@ -204,7 +205,7 @@ void client_batch_done(struct client *c)
         /* What did not run is parsed again when its time comes. */
         c->parsed = c->done;
         c->stalled = c->broken = false;
-        resp_reset(&c->parser);
+        c->protocol->parse_again(c);
         if (!c->paused && !c->session.blocked && !client_held(c))
             push(&c->worker->ready, c, &c->ready);
     } else {
@@ -320,7 +321,7 @@ void client_tick(struct client *c, int64_t now_us)
         client_kill(c);
         return;
     }
-    if (backlog(c) && over_limit(c))
+    if (!c->protocol->tick(c, now_us) || (backlog(c) && over_limit(c)))
         return;
     if (idle < QUIET_US)
         return;
@@ -356,7 +357,7 @@ static void session_usage(const struct session *s, struct session_usage *ret)
         .query_buffer = c->in.len - c->done,
         .query_buffer_free = c->in.cap - c->in.len,
         .output_buffer = backlog(c),
-        .total = sizeof *c + c->in.cap + c->out.cap + c->parser.cap * sizeof *c->parser.spans,
+        .total = sizeof *c + c->in.cap + c->out.cap + c->protocol->memory(c),
     };
     memcpy(ret->events, c->conn.writing ? "rw" : "r", c->conn.writing ? 3 : 2);
 }
@@ -423,11 +424,12 @@ static const struct session_ops client_ops = {
 
 /* ---- life ---- */
 
-struct client *client_new(struct worker *w, struct conn conn)
+struct client *client_new(struct worker *w, struct conn conn, const struct protocol *protocol)
 {
     struct client *c = mem_zalloc(sizeof *c);
     struct config *config = worker_config(w);
     c->worker = w;
+    c->protocol = protocol;
     c->conn = conn;
     session_init(&c->session, &client_ops, config->requirepass[0] == '\0');
     c->session.fd = conn.fd;
@@ -435,8 +437,7 @@ struct client *client_new(struct worker *w, struct conn conn)
     c->session.way = conn.local ? WAY_UNIX : conn.tls ? WAY_TLS : WAY_TCP;
     conn_addresses(&conn, w->entrances[ENTRANCE_RESP].listener.path, c->session.addr, c->session.laddr);
     conn_tune(&conn, config->tcp_keepalive_ms);
-    resp_init(&c->parser);
-    resp_reply_init(&c->reply, &c->out, c->session.resp);
+    protocol->open(c);
     conn_attach(&c->conn, w->base, on_readable, on_writable, c);
     evtimer_assign(&c->block_event, w->base, on_block_timeout, c);
     server_add_session(&w->server, &c->session);
@@ -448,7 +449,7 @@ void client_free(struct client *c)
 {
     assert(c->state == CLIENT_DEAD);
     session_release(&c->session);
-    resp_release(&c->parser);
+    c->protocol->release(c);
     buf_release(&c->in);
     buf_release(&c->out);
     mem_free(c);

@@ -25,7 +25,9 @@
 #include "net/conn.h"
 #include "proto/resp.h"
 #include "proto/resp_reply.h"
+#include "server/protocol.h"
 
+struct http_conn;
 struct worker;
 
 #define CLIENT_HOLD_OUTPUT ((size_t)1 << 20)
@@ -40,19 +42,21 @@ enum client_state {
 struct client {
     struct session session; /* first: commands see only this */
     struct worker *worker;
+    const struct protocol *protocol;
     struct conn conn;
     int64_t block_until_us;   /* when a blocking command gives up; 0: never */
     struct event block_event; /* the end of a blocking command's patience */
     enum client_state state;
-    bool eof;      /* the peer has sent its last byte */
-    bool paused;   /* CLIENT PAUSE: in worker->paused */
-    bool ready;    /* has input to parse without waiting for more: in worker->ready */
-    bool in_batch; /* has calls in the batch: in batch->clients */
-    bool to_flush; /* in worker->flush */
-    bool stalled;  /* its output stopped it in the middle of the batch */
-    bool filled;   /* the last read took all the room there was */
-    bool broken;   /* the parser found an error, which is on its way to the client */
-    struct resp_parser parser;
+    bool eof;                  /* the peer has sent its last byte */
+    bool paused;               /* CLIENT PAUSE: in worker->paused */
+    bool ready;                /* has input to parse without waiting for more: in worker->ready */
+    bool in_batch;             /* has calls in the batch: in batch->clients */
+    bool to_flush;             /* in worker->flush */
+    bool stalled;              /* its output stopped it in the middle of the batch */
+    bool filled;               /* the last read took all the room there was */
+    bool broken;               /* the parser found an error, which is on its way to the client */
+    struct resp_parser parser; /* RESP */
+    struct http_conn *http;    /* HTTP */
     struct buf in;
     size_t done, parsed;
     struct resp_reply reply;
@@ -66,7 +70,7 @@ struct client {
 };
 
 /* Takes over conn. */
-struct client *client_new(struct worker *w, struct conn conn);
+struct client *client_new(struct worker *w, struct conn conn, const struct protocol *protocol);
 
 /* Only at the end of a turn, when nothing refers to it. */
 void client_free(struct client *c);

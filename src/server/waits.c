@@ -1,7 +1,6 @@
 #include "server/waits.h"
 
 #include "base/mem.h"
-#include "command/command.h"
 #include "engine/engine.h"
 #include "server/worker_internal.h"
 
@@ -89,19 +88,15 @@ static void rewrite(struct worker *worker, struct client *c, int64_t from, const
 {
     struct waits *w = &worker->waits;
     struct buf fresh = {0};
-    struct resp_reply sink;
-    resp_reply_init(&sink, &fresh, c->session.resp);
     size_t copied = 0;
+    bool told = true;
     for (uint64_t n = c->wait_first; n; n = at(w, n)->next) {
         struct wait *it = at(w, n);
         size_t start = (size_t)(it->start - c->out_base), end = (size_t)(it->end - c->out_base);
         buf_add(&fresh, c->out.p + copied, start - copied);
         it->start = c->out_base + fresh.len;
         if (it->ticket >= from) {
-            for (uint32_t i = 0; i < it->replies; i++) {
-                reply_status(&sink.base, err->code, err);
-                server_note_error(&worker->server, sink.base.code);
-            }
+            told &= c->protocol->fail(worker, c, it->replies, err, &fresh);
             it->ticket = 0;
         } else {
             buf_add(&fresh, c->out.p + start, end - start);
@@ -112,6 +107,8 @@ static void rewrite(struct worker *worker, struct client *c, int64_t from, const
     buf_add(&fresh, c->out.p + copied, c->out.len - copied);
     buf_release(&c->out);
     c->out = fresh;
+    if (!told)
+        client_kill(c);
 }
 
 void waits_fail(struct worker *worker, int64_t from, const struct error *err)

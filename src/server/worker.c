@@ -59,7 +59,7 @@ static void welcome(struct worker *w, struct conn conn)
         server->stats.rejected[REJECTED_PROTECTED]++;
         conn_refuse(&conn, SLICE(DENIED));
     } else {
-        client_new(w, conn);
+        client_new(w, conn, &resp_protocol);
     }
 }
 
