@@ -386,6 +386,7 @@ void memtable_put_key(struct memtable *m, const struct key_row *row, bool fresh,
     k->key = name;
     k->value = keep_value((char *)v + VERSION_BYTES(key), value);
     k->ticket = ticket;
+    k->fresh = false; /* that is the entry's to know */
     if (gone)
         k->expire_at = EXPIRE_DELETED;
     set_fresh(e, v);
@@ -577,6 +578,17 @@ bool memtable_has_items(const struct memtable *m, enum item_table table, int64_t
 bool memtable_has_keys(const struct memtable *m)
 {
     return m->keys.count > 0;
+}
+
+size_t memtable_count_items(const struct memtable *m, enum item_table table, int64_t id)
+{
+    const struct group *g = memtable_group(m, table, id);
+    return g ? g->count : 0;
+}
+
+size_t memtable_count_keys(const struct memtable *m)
+{
+    return m->keys.count;
 }
 
 const struct db_row *memtable_db(const struct memtable *m, uint32_t db)

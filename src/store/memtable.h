@@ -56,6 +56,10 @@ const struct mem_item *memtable_item(const struct memtable *m, const struct item
 bool memtable_has_items(const struct memtable *m, enum item_table table, int64_t id);
 bool memtable_has_keys(const struct memtable *m);
 
+/* How many there are, gone ones included. */
+size_t memtable_count_items(const struct memtable *m, enum item_table table, int64_t id);
+size_t memtable_count_keys(const struct memtable *m);
+
 /* ---- changing ---- */
 
 /* Copies what it is given. fresh is believed only when the table knows nothing of the row yet; else what it
