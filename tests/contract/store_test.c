@@ -201,6 +201,40 @@ static void scans_by_key(void)
     expect_scan((struct key_scan){.db = 9}, NULL, 0);
 }
 
+static void scans_what_has_expired(void)
+{
+    static const struct {
+        const char *name;
+        uint32_t db;
+        int64_t expire_at;
+    } rows[] = {{"c", 0, 30}, {"never", 0, 0}, {"a", 7, 10}, {"deleted", 0, EXPIRE_DELETED},
+                {"b", 0, 20}, {"d", 3, 40},    {"e", 0, 41}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct key_row k = string_row(rows[i].db, slice_str(rows[i].name), slice_str(rows[i].name));
+        k.expire_at = rows[i].expire_at;
+        k.type = k.expire_at < 0 ? ROW_NONE : ROW_STRING;
+        REQUIRE_OK(put_key_now(s, &k, &err), &err);
+    }
+    static const struct {
+        int64_t now;
+        uint32_t limit;
+        const char *want;
+    } cases[] = {{9, 9, ""}, {10, 9, "a"}, {40, 9, "abcd"}, {40, 2, "ab"}, {40, 0, ""}, {1000, 9, "abcde"}};
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+        struct key_scan q = {
+            .order = KEYS_EXPIRED, .now = cases[i / 2].now, .limit = cases[i / 2].limit, .with_value = i % 2};
+        struct rows r = {0};
+        CHECK_OK(store_scan_keys(s, &q, add_key, &r, &err), &err);
+        CHECK_EQ(r.nkeys, strlen(cases[i / 2].want));
+        for (size_t j = 0; j < r.nkeys && cases[i / 2].want[j]; j++) {
+            CHECK_SLICE(r.keys[j].key, slice_of(&cases[i / 2].want[j], 1));
+            CHECK_SLICE(r.keys[j].value, q.with_value ? r.keys[j].key : SLICE(""));
+            CHECK_EQ(r.keys[j].type, ROW_STRING);
+        }
+        rows_release(&r);
+    }
+}
+
 /* ---- transactions ---- */
 
 static void rollback_leaves_nothing(void)
@@ -388,6 +422,7 @@ static void all(void)
     CONTRACT(large_values);
     CONTRACT(scans_newest_first);
     CONTRACT(scans_by_key);
+    CONTRACT(scans_what_has_expired);
     CONTRACT(rollback_leaves_nothing);
     CONTRACT(misuse_is_an_error);
     CONTRACT(databases_are_kept);
