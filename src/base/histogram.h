@@ -22,16 +22,20 @@ struct histogram {
     _Atomic uint64_t buckets[HISTOGRAM_BUCKETS]; /* values up to 1; the powers' steps; what is larger */
 };
 
-/* 1,000 values stand for 1,024 parts of 129/128: that is how Redis, which counts in nanoseconds and keeps two
-   digits, comes to its bounds. */
+/* Redis counts in nanoseconds and keeps two digits, so that its bounds are 129/128 of the powers of two from
+   1,024 on. A value times SCALE is a number of nanoseconds taken down by that, with 22 bits behind the point;
+   it is exact enough for every bound up to HISTOGRAM_MAX (the tests try them all). */
+#define HISTOGRAM_SCALE UINT64_C(4161790015) /* 1000 * 128/129 * 2^22 */
+#define HISTOGRAM_MAX   UINT64_C(1108101562) /* the last bound */
+
 static inline unsigned histogram_bucket(uint64_t value)
 {
-    if (value <= 1)
-        return 0;
-    uint64_t scaled = value < UINT64_C(1) << 40 ? value * 128000 / 129 : UINT64_C(1) << 50;
-    unsigned power = 54 - (unsigned)__builtin_clzll(scaled); /* from 1 on: it is at least 1,024 */
-    unsigned bucket = 1 + (power - 1) * HISTOGRAM_STEPS + (unsigned)(scaled >> (power + 7) & 3);
-    return bucket < HISTOGRAM_BUCKETS ? bucket : HISTOGRAM_BUCKETS - 1;
+    if (value - 2 > HISTOGRAM_MAX - 2)
+        return value <= 1 ? 0 : HISTOGRAM_BUCKETS - 1;
+    uint64_t scaled = value * HISTOGRAM_SCALE;
+    unsigned top = 63 - (unsigned)__builtin_clzll(scaled); /* 32 for the first power's bucket */
+    unsigned digits = (unsigned)(scaled >> (top - 2));     /* 4 to 7: the top bit and the step */
+    return (top - 32) * HISTOGRAM_STEPS + digits - 3;
 }
 
 static inline void histogram_bump(_Atomic uint64_t *counter, uint64_t by)
