@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/mem.h"
+#include "base/num.h"
 #include "base/process.h"
 #include "command/block.h"
 #include "command/command.h"
@@ -189,6 +189,27 @@ static void add_store(struct prom *p, const struct server *s)
     gauge(p, "larder_store_wal_bytes", "The database's write-ahead log.", info.wal_bytes);
 }
 
+/* Databases that are empty are left out, but for the first: the others are rarely used. */
+static void add_counts(struct prom *p, const struct server *s, bool expires, const char *name,
+                       const char *help)
+{
+    prom_family(p, name, PROM_GAUGE, help);
+    for (uint32_t db = 0; db < view_databases(s->view); db++) {
+        int64_t keys, with_expiry;
+        char number[NUM_I64_CHARS + 1];
+        if (!engine_counts(s->engine, db, &keys, &with_expiry) || (keys == 0 && db > 0))
+            continue;
+        number[num_format_u64(number, db)] = '\0';
+        prom_u64(p, PROM_LABELS({"db", number}), (uint64_t)(expires ? with_expiry : keys));
+    }
+}
+
+static void add_keys(struct prom *p, const struct server *s)
+{
+    add_counts(p, s, false, "larder_keys", "Keys by database, expired ones that are not swept included.");
+    add_counts(p, s, true, "larder_keys_with_expiry", "Those of them that have an expiry.");
+}
+
 /* ---- memory ---- */
 
 static size_t client_bytes(const struct server *s)
@@ -279,6 +300,7 @@ void metrics_render(struct server *s, struct buf *out)
     add_commands(&p, s);
     add_batches(&p, s);
     add_database_errors(&p, s);
+    add_keys(&p, s);
     add_cache(&p, s);
     add_memory(&p, s);
     add_connections(&p, s);

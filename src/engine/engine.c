@@ -123,6 +123,13 @@ struct engine_memory engine_memory(const struct engine *e)
     };
 }
 
+bool engine_counts(const struct engine *e, uint32_t db, int64_t *ret_keys, int64_t *ret_expires)
+{
+    *ret_keys = e->view.dbs[db].keys;
+    *ret_expires = e->view.dbs[db].expires;
+    return !e->view.counts_stale;
+}
+
 /* ---- a batch ---- */
 
 /* Rows and resident collections share one budget; neither can take more than half from the other. */

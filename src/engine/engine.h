@@ -62,6 +62,10 @@ struct engine_memory {
 };
 struct engine_memory engine_memory(const struct engine *e);
 
+/* How many keys a database has as of the last commit, those that expired and are not swept yet included, and
+   how many of them have an expiry. False: nobody knows, they have to be counted. */
+bool engine_counts(const struct engine *e, uint32_t db, int64_t *ret_keys, int64_t *ret_expires);
+
 /* A failed begin for writing falls back to reading: *ret_write_err says why no command of this batch may
    write. ST_OK otherwise. Non-OK return: not even reading works. */
 enum status engine_begin(struct engine *e, bool write, struct error *ret_write_err,
