@@ -4,14 +4,6 @@
 #include "net/tls.h"
 #include "server/worker_internal.h"
 
-static bool any_port(const struct worker *w)
-{
-    for (const struct entrance *e = w->entrances; e < w->entrances + ENTRANCES; e++)
-        if (e->listener.tls && e->listener.n)
-            return true;
-    return false;
-}
-
 static struct tls_options options(const struct config *c)
 {
     return (struct tls_options){
@@ -37,7 +29,7 @@ enum status certificates_load(struct worker *w, struct error *err)
     const struct tls_options wanted = options(config);
     struct ssl_ctx_st *context = NULL;
     char quoted[sizeof err->text + 64], expires[TLS_TIME_CHARS];
-    if (!any_port(w))
+    if (config->tls_port == 0)
         return ST_OK;
     enum status st = tls_context_new(&wanted, &context, err);
     if (st != ST_OK) {

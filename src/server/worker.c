@@ -450,9 +450,9 @@ enum status worker_new(struct config *config, struct engine *engine, struct work
     enum status st = open_loop(w, err);
     w->handshakes.base = w->base;
     if (st == ST_OK)
-        st = open_listeners(w, err);
-    if (st == ST_OK)
         st = certificates_load(w, err);
+    if (st == ST_OK)
+        st = open_listeners(w, err);
     if (st != ST_OK) {
         worker_free(w);
         return st;

@@ -1,15 +1,19 @@
-// ioredis: handshake, values, pipelines, scans, several databases, and a server that closes connections.
+// ioredis: handshake, values, pipelines, scans, several databases, and a server that closes connections. Over TLS when
+// TEST_CA names the authority's certificate.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 
 import Redis from 'ioredis';
 
 const port = Number(process.env.TEST_PORT);
 const socket = process.env.TEST_SOCKET;
+const ca = process.env.TEST_CA;
+const where = { port, ...(ca && { tls: { ca: readFileSync(ca), servername: 'localhost' } }) };
 let redis;
 
 before(async () => {
-    redis = new Redis({ port, connectionName: 'ioredis-tests' });
+    redis = new Redis({ ...where, connectionName: 'ioredis-tests' });
     redis.on('error', () => {}); // connections are lost on purpose below
     await redis.flushall();
 });
@@ -58,7 +62,7 @@ test('commands issued together are answered in order', async () => {
 });
 
 test('scanStream', async () => {
-    const other = new Redis({ port, db: 7 });
+    const other = new Redis({ ...where, db: 7 });
     await other.mset(Object.fromEntries(Array.from({ length: 1500 }, (_, i) => [`scan:${i}`, i])));
     await other.set('not-this', 1);
     const found = new Set();
@@ -69,7 +73,7 @@ test('scanStream', async () => {
 });
 
 test('reconnects when its connection is killed, and keeps its database', async () => {
-    const victim = new Redis({ port, db: 3, connectionName: 'victim' });
+    const victim = new Redis({ ...where, db: 3, connectionName: 'victim' });
     victim.on('error', () => {});
     await victim.set('where', 'db3');
     const id = await victim.client('ID');
@@ -82,7 +86,7 @@ test('reconnects when its connection is killed, and keeps its database', async (
 });
 
 test('autopipelining', async () => {
-    const auto = new Redis({ port, enableAutoPipelining: true });
+    const auto = new Redis({ ...where, enableAutoPipelining: true });
     await Promise.all(Array.from({ length: 300 }, (_, i) => auto.set(`auto:${i}`, i)));
     const values = await Promise.all(Array.from({ length: 300 }, (_, i) => auto.get(`auto:${i}`)));
     assert.deepEqual(values, Array.from({ length: 300 }, (_, i) => String(i)));

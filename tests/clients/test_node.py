@@ -1,29 +1,14 @@
 """Node: ioredis, node-redis, and programs that use them, with its own test runner."""
 
-import fcntl
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 
 import pytest
 
 HERE = pathlib.Path(__file__).parent
 FILES = sorted(HERE.glob("*.test.js"))
-
-
-@pytest.fixture(scope="session")
-def modules():
-    """The libraries of package-lock.json, installed when they are not there yet."""
-    if shutil.which("node") is None or shutil.which("npm") is None:
-        pytest.skip("node and npm are not installed")
-    lock = HERE / "package-lock.json"
-    installed = HERE / "node_modules" / ".package-lock.json"
-    with open(lock) as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)  # several runs of the tests may come here at once
-        if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
-            subprocess.run(["npm", "ci", "--ignore-scripts"], cwd=HERE, check=True, timeout=300)
 
 
 def test_the_lock_names_no_host():

@@ -164,15 +164,17 @@ class Decoder:
 
 
 class Connection:
-    """A connection to a server at `address`: (host, port), or the path of a Unix socket."""
+    """A connection to a server at `address`: (host, port), or the path of a Unix socket. `tls` is an SSLContext."""
 
-    def __init__(self, address, timeout=TIMEOUT):
+    def __init__(self, address, timeout=TIMEOUT, tls=None):
         family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
         self.socket = socket.socket(family, socket.SOCK_STREAM)
         self.socket.settimeout(timeout)
         self.socket.connect(address)
         if family == socket.AF_INET:
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls:
+            self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
         self.decoder = Decoder(self._recv)
 
     def _recv(self):
