@@ -160,7 +160,7 @@ void block_on(struct call *c, enum row_type type, int first, int nkeys, int64_t 
 {
     if (c->serving)
         return;
-    if (txn_running(c->session)) {
+    if (txn_running(c->session) || c->session->no_block) {
         reply_null_array(c->reply);
         return;
     }

@@ -150,6 +150,7 @@ extern const struct command hash_commands[];
 extern const struct command hash_ex_commands[];
 extern const struct command hash_expire_commands[];
 extern const struct command info_commands[];
+extern const struct command http_key_commands[]; /* in no public table, see http.h */
 extern const struct command introspect_commands[];
 extern const struct command latency_commands[];
 extern const struct command key_commands[];

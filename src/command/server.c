@@ -156,6 +156,15 @@ void server_note_failure(struct server *s, enum status st)
     s->stats.database_errors[st]++;
 }
 
+bool server_password_is(const struct server *s, struct slice guess)
+{
+    struct slice secret = slice_str(s->config->requirepass);
+    unsigned char differs = guess.n != secret.n;
+    for (size_t i = 0; i < guess.n; i++)
+        differs |= (unsigned char)(guess.p[i] ^ (i < secret.n ? secret.p[i] : 0));
+    return !differs;
+}
+
 void server_pause(struct server *s, enum pause_mode mode, int64_t until_us)
 {
     if (mode > s->pause)

@@ -137,6 +137,9 @@ void server_note_error(struct server *s, const char *code);
 /* Counts a failure of the database. */
 void server_note_failure(struct server *s, enum status st);
 
+/* Takes as long for a wrong guess as for a right one, so that time tells nothing about the password. */
+bool server_password_is(const struct server *s, struct slice guess);
+
 /* CLIENT PAUSE: a pause only ever becomes longer and stricter, until it ends. */
 void server_pause(struct server *s, enum pause_mode mode, int64_t until_us);
 

@@ -54,6 +54,7 @@ struct session {
     bool monitor;
     bool no_evict;
     bool unix_socket;
+    bool no_block; /* HTTP: a blocking command answers at once, as inside EXEC */
     enum session_way way;
     enum session_reply reply_mode; /* CLIENT REPLY */
     char *name;                    /* "" when none */

@@ -31,6 +31,9 @@ static const struct command *const families[] = {
     sort_commands,         NULL,
 };
 
+/* What the HTTP API runs: nobody can call these by name, but they are counted as any other command. */
+static const struct command *const internal[] = {http_key_commands, NULL};
+
 #define MAX_COMMANDS 512
 #define SLOTS        1024 /* a power of two, well above MAX_COMMANDS */
 #define MAX_NAME     16   /* of a command; a subcommand's is compared byte by byte */
@@ -209,6 +212,9 @@ __attribute__((constructor)) static void build_tables(void)
                 add_entry(sub, c);
         }
     }
+    for (const struct command *const *family = internal; *family; family++)
+        for (const struct command *c = *family; c->name; c++)
+            add_entry(c, NULL);
 }
 
 /* ---- keys ---- */

@@ -27,6 +27,11 @@ struct config {
     int64_t tcp_backlog;
     bool protected_mode;
     char *requirepass;
+    /* HTTP */
+    int64_t http_max_connections;
+    uint64_t http_max_body, http_max_header, http_max_uri;
+    uint64_t http_timeout_ms, http_request_timeout_ms;
+    char *http_cors_origins;
     /* TLS */
     int64_t tls_port;
     char *tls_cert_file, *tls_key_file, *tls_key_file_pass;

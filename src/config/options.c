@@ -7,6 +7,7 @@
 #define AT(member) .offset = offsetof(struct config, member)
 
 #define NETWORK  "Network"
+#define HTTP     "HTTP"
 #define TLS      "TLS"
 #define DATABASE "Database"
 #define CLIENTS  "Clients"
@@ -41,10 +42,6 @@ static const struct option options[] = {
     {.name = "unixsocketperm", .kind = OPT_OCTAL, AT(unixsocketperm), .initial = "0", .max = 0777, .group = NETWORK,
      .accepts = "an octal mode from 0 to 777",
      .summary = "The permissions of the Unix socket; 0 leaves them to the umask."},
-    {.name = "http-port", .kind = OPT_INT, AT(http_port), .initial = "0", .group = NETWORK,
-     .accepts = "0, as this version has no HTTP API",
-     .summary = "The TCP port of the HTTP API; 0 turns it off.",
-     .comment = "This version has no HTTP API: only 0 is accepted."},
     {.name = "tcp-backlog", .kind = OPT_INT, AT(tcp_backlog), .initial = "511", .max = INT32_MAX, .group = NETWORK,
      .accepts = "a number from 0 to 2147483647",
      .summary = "How many connections may wait to be accepted.",
@@ -57,6 +54,39 @@ static const struct option options[] = {
      .placeholder = "PASSWORD", .accepts = "a password",
      .summary = "The password that clients give with AUTH; empty for none.",
      .comment = "A flag is visible to other users of the machine: prefer the config file or the environment."},
+
+    {.name = "http-port", .kind = OPT_INT, AT(http_port), .initial = "0", .max = 65535, .group = HTTP,
+     .accepts = "a port from 0 to 65535",
+     .summary = "The TCP port of the HTTP API; 0 turns it off."},
+    {.name = "http-max-connections", .kind = OPT_INT, .live = true, AT(http_max_connections), .initial = "0",
+     .max = INT32_MAX, .group = HTTP,
+     .accepts = "a number, 0 or more",
+     .summary = "How many connections to the HTTP port may be open; 0: as many as maxclients leaves."},
+    {.name = "http-max-body", .kind = OPT_SIZE, .live = true, AT(http_max_body), .initial = "64mb", .min = KB,
+     .max = 1024 * MB, .group = HTTP,
+     .accepts = SIZE_FORM ", from 1kb to 1gb",
+     .summary = "The longest body of a request."},
+    {.name = "http-max-header", .kind = OPT_SIZE, .live = true, AT(http_max_header), .initial = "32kb", .min = KB,
+     .max = 64 * KB, .group = HTTP,
+     .accepts = SIZE_FORM ", from 1kb to 64kb",
+     .summary = "The longest request line and headers, together."},
+    {.name = "http-max-uri", .kind = OPT_SIZE, .live = true, AT(http_max_uri), .initial = "16kb", .min = 128,
+     .max = 64 * KB, .group = HTTP,
+     .accepts = SIZE_FORM ", from 128 bytes to 64kb",
+     .summary = "The longest target of a request: path and query, as they are sent."},
+    {.name = "http-timeout", .kind = OPT_DURATION, .live = true, .unit = 1000, AT(http_timeout_ms), .initial = "75s",
+     .min = 1, .max = INT32_MAX, .group = HTTP,
+     .accepts = TIME_FORM "; a bare number counts seconds",
+     .summary = "Close a connection that has asked for nothing for so long."},
+    {.name = "http-request-timeout", .kind = OPT_DURATION, .live = true, .unit = 1000, AT(http_request_timeout_ms),
+     .initial = "30s", .min = 1, .max = INT32_MAX, .group = HTTP,
+     .accepts = TIME_FORM "; a bare number counts seconds",
+     .summary = "Close a connection whose request, or whose reading of an answer, takes longer.",
+     .comment = "A body may take a second more for every 16kb of it."},
+    {.name = "http-cors-origins", .kind = OPT_STRING, .live = true, .multi = true, AT(http_cors_origins),
+     .initial = "", .group = HTTP,
+     .placeholder = "ORIGIN...", .accepts = "origins such as https://example.com separated by spaces, or *",
+     .summary = "Web pages of these origins may use the HTTP API from a browser; empty for none."},
 
     {.name = "tls-port", .kind = OPT_INT, AT(tls_port), .initial = "0", .max = 65535, .group = TLS,
      .accepts = "a port from 0 to 65535",

@@ -313,6 +313,11 @@ bool http_wants_continue(const struct http_in *h)
            slice_is(trim(text_of(h, h->values[HTTP_EXPECT])), "100-continue");
 }
 
+struct slice http_header_seen(const struct http_in *h, enum http_header header)
+{
+    return h->has[header] ? trim(text_of(h, h->values[header])) : slice_of(NULL, 0);
+}
+
 /* ---- headers ---- */
 
 /* The next of a list separated by commas, or by `by`. */

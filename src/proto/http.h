@@ -96,6 +96,9 @@ enum http_result http_parse(struct http_in *h, struct slice data, const struct h
 /* The client waits for a word before it sends the body (Expect: 100-continue). */
 bool http_wants_continue(const struct http_in *h);
 
+/* A header of the request that is coming in, when its head is whole; p is NULL: not there. */
+struct slice http_header_seen(const struct http_in *h, enum http_header header);
+
 /* The name of a media type without its parameters: "application/json" of "application/json; charset=utf-8".
  */
 struct slice http_media_type(struct slice value);

@@ -13,7 +13,9 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "engine/engine.h"
+#include "command/http.h"
 #include "server/certificates.h"
+#include "server/http.h"
 #include "server/worker_internal.h"
 
 #define ACCEPTS_PER_EVENT 1000
@@ -405,6 +407,8 @@ static enum status open_listeners(struct worker *w, struct error *err)
     enum status st = open_port(w, ENTRANCE_RESP, welcome, config->port, err);
     if (st == ST_OK)
         st = open_port(w, ENTRANCE_RESP_TLS, welcome, config->tls_port, err);
+    if (st == ST_OK)
+        st = open_port(w, ENTRANCE_HTTP, http_welcome, config->http_port, err);
     if (st == ST_OK && config->unixsocket && config->unixsocket[0])
         st = listener_open_unix(resp, config->unixsocket, (unsigned)config->unixsocketperm,
                                 (int)config->tcp_backlog, err);
@@ -445,6 +449,7 @@ enum status worker_new(struct config *config, struct engine *engine, struct work
     w->server.config_changed = config_changed;
     w->server.worker = w;
     server_init(&w->server, config, engine);
+    w->http = http_api_new(&w->server);
     for (int i = 0; i < ENTRANCES; i++)
         listener_init(&w->entrances[i].listener);
     enum status st = open_loop(w, err);
@@ -501,6 +506,7 @@ void worker_free(struct worker *w)
     mem_free(w->flush.items);
     mem_free(w->paused.items);
     mem_free(w->dead.items);
+    http_api_free(w->http);
     server_release(&w->server);
     mem_free(w);
 }
@@ -508,6 +514,11 @@ void worker_free(struct worker *w)
 int worker_port(const struct worker *w)
 {
     return w->entrances[ENTRANCE_RESP].listener.port;
+}
+
+int worker_http_port(const struct worker *w)
+{
+    return w->entrances[ENTRANCE_HTTP].listener.port;
 }
 
 int worker_tls_port(const struct worker *w)

@@ -30,5 +30,6 @@ void worker_free(struct worker *w);
 /* The TCP port that is bound, without and with TLS, or 0 when there is none. */
 int worker_port(const struct worker *w);
 int worker_tls_port(const struct worker *w);
+int worker_http_port(const struct worker *w);
 
 #endif

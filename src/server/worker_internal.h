@@ -29,10 +29,12 @@ struct entrance {
     void (*welcome)(struct worker *w, struct conn conn);
 };
 
-enum { ENTRANCE_RESP, ENTRANCE_RESP_TLS, ENTRANCES };
+enum { ENTRANCE_RESP, ENTRANCE_RESP_TLS, ENTRANCE_HTTP, ENTRANCES };
 
 struct worker {
     struct server server;
+    struct http_api *http;
+    uint64_t nhttp; /* clients that speak HTTP */
     struct event_base *base;
     struct entrance entrances[ENTRANCES];
     struct handshakes handshakes;

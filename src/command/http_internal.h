@@ -1,0 +1,157 @@
+/* What the files of the HTTP API share. */
+#ifndef LARDER_COMMAND_HTTP_INTERNAL_H
+#define LARDER_COMMAND_HTTP_INTERNAL_H
+
+#include "command/args.h"
+#include "command/command.h"
+#include "command/http.h"
+#include "command/server.h"
+#include "command/session.h"
+#include "engine/coll.h"
+#include "proto/json.h"
+#include "proto/json_reply.h"
+
+/* ---- routes ---- */
+
+/* How errors are told: by a code and a message, or as the text that Redis has. */
+enum http_dialect { DIALECT_KEYS, DIALECT_UPSTASH };
+
+/* Decodes what is the route's own: sets cmd, argv, writes, detail, or refuses. */
+typedef void http_prepare_fn(struct http_api *a, struct http_call *x);
+
+/* Runs the call. Returns the ticket that its answer waits for. */
+typedef int64_t http_run_fn(struct http_api *a, struct session *s, struct http_call *x,
+                            const struct error *write_err);
+
+struct route {
+    enum http_method method;
+    const char *path;         /* "/keys/{key}" */
+    http_prepare_fn *prepare; /* NULL: there is nothing to decode */
+    http_run_fn *run;         /* NULL: it is the command, and nothing around it */
+    enum http_dialect dialect;
+    bool open;       /* to everyone, without a password */
+    uint32_t params; /* 1 << enum http_param: those of its query */
+    const char *id;  /* in the OpenAPI document, as all that follows */
+    const char *tag;
+    const char *summary;
+    const char *body;      /* schema of the request's body; NULL: it has none */
+    const char *answer;    /* schema of the answer of success */
+    uint16_t statuses[12]; /* that it may have, 0 ends them */
+};
+
+struct http_param_info {
+    const char *name;
+    const char *schema; /* JSON */
+    const char *summary;
+};
+
+/* Every route; ends with a NULL path. */
+extern const struct route http_routes[];
+extern const struct http_param_info http_params[HTTP_PARAMS];
+
+/* Finds the call's route and decodes path and query, or refuses. */
+void http_route(struct http_call *x);
+
+/* ---- calls ---- */
+
+/* The call's answer is this error. The message is formatted into the call's arena. */
+void http_refuse(struct http_call *x, int status, const char *code, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* The call comes down to one of the "http" family on a key. */
+void http_key_call(struct http_call *x, const struct command *cmd, struct slice key);
+
+/* The request's body as a JSON document of this kind; or refuses and returns false. */
+bool http_json_body(struct http_call *x, enum json_kind kind, struct json *ret);
+
+/* A parameter of the query as a number within bounds, `otherwise` when it is not there; or refuses. */
+bool http_number_param(struct http_call *x, enum http_param p, int64_t min, int64_t max, int64_t otherwise,
+                       int64_t *ret);
+
+/* ---- answers ---- */
+
+/* The sink of a call: a JSON value that a command of Redis says, or a body that our own handlers write. */
+struct answer {
+    struct json_reply json; /* first: handlers of Redis' commands see only this */
+    struct reply_ops ops;
+    struct http_head head;
+    struct http_api *api;
+    struct http_call *call;
+    struct buf *out;
+    size_t start; /* of the body in out */
+    enum http_dialect dialect;
+    size_t item; /* UPSTASH: where {"result": begins */
+    bool failed; /* UPSTASH: it is {"error": instead */
+};
+
+struct answer *answer_of(struct reply *r);
+
+/* The answer is this error and nothing else. */
+void answer_error(struct answer *a, int status, const char *code, const char *message);
+
+struct http_api {
+    struct server *server;
+    struct answer answer;
+    char date[HTTP_DATE_CHARS]; /* of date_s */
+    size_t ndate;
+    int64_t date_s;
+};
+
+/* Runs the call's command through the dispatcher, as any command. */
+int64_t http_run_command(struct http_api *a, struct session *s, struct http_call *x,
+                         const struct error *write_err);
+
+/* A Redis command's reply as {"result": ...} or {"error": ...}, between these two. */
+void upstash_item_begin(struct answer *a);
+void upstash_item_end(struct answer *a);
+
+/* ---- values as JSON (http_value.c) ---- */
+
+/* When a key expires. */
+struct http_expiry {
+    enum { EXPIRY_NONE, EXPIRY_IN, EXPIRY_AT } kind;
+    int64_t ms;
+};
+
+/* What PUT makes of a key. */
+struct http_value {
+    enum row_type type;
+    struct slice string;
+    struct coll_item *items; /* of a collection */
+    size_t nitems;
+    struct http_expiry expiry;
+};
+
+/* Reads ttl, ttl_ms and expire_at from the query; or refuses. */
+bool http_expiry_params(struct http_call *x, struct http_expiry *ret);
+
+/* One member of a document: true when it is one of those three and sound, else it may have refused. */
+bool http_expiry_member(struct http_call *x, struct slice name, const struct json *v,
+                        struct http_expiry *ret);
+
+/* The moment; false: it has come already. */
+bool http_expiry_at(const struct http_expiry *e, int64_t now, int64_t *ret);
+
+/* A document with value, type, encoding and expiry; or refuses. */
+bool http_value_read(struct http_call *x, const struct json *document, struct http_value *ret);
+
+/* "string", "hash", ... */
+bool http_type_named(struct slice name, enum row_type *ret);
+
+/* One string of a document: a JSON string or number; encoded: it is base64. Or refuses. */
+bool http_text(struct http_call *x, const struct json *v, const char *what, bool encoded, struct slice *ret);
+
+/* Puts a value in the place of whatever is under the key. */
+enum status http_value_put(struct call *c, struct slice key, const struct http_value *v,
+                           int64_t expire_at) MUST_CHECK;
+
+/* {"key", "type", "value", "version", "expire_at"} of a live row. */
+enum status http_value_add(struct call *c, struct slice key, const struct row *row) MUST_CHECK;
+
+/* ---- what the routes call ---- */
+
+http_prepare_fn http_key_get, http_key_put, http_key_delete;
+http_prepare_fn upstash_command, upstash_path;
+http_run_fn upstash_run, http_healthz, http_version;
+
+#endif

@@ -1,0 +1,203 @@
+/* The table of routes, and what finds one in it. Everything that is not in the table is a Redis command in
+   the path style: GET /get/k. */
+#include "command/http_internal.h"
+#include "proto/uri.h"
+
+#include <stdio.h>
+
+const struct http_param_info http_params[HTTP_PARAMS] = {
+    [PARAM_DB] = {"db", "{\"type\":\"integer\",\"minimum\":0,\"default\":0}",
+                  "The database, as SELECT numbers them."},
+    [PARAM_CONSISTENT] =
+        {"consistent", "{\"type\":\"boolean\"}",
+         "Read from the primary rather than a replica. Here there is one server, and every read is."},
+    [PARAM_ENCODING] = {"encoding", "{\"type\":\"string\",\"enum\":[\"base64\"]}",
+                        "All strings of the answer in base64, whether they need it or not."},
+    [PARAM_TTL] = {"ttl", "{\"type\":\"integer\",\"minimum\":1}", "Expires after so many seconds."},
+    [PARAM_TTL_MS] = {"ttl_ms", "{\"type\":\"integer\",\"minimum\":1}",
+                      "Expires after so many milliseconds."},
+    [PARAM_EXPIRE_AT] = {"expire_at", "{\"type\":\"integer\",\"minimum\":1}",
+                         "Expires at this moment, milliseconds since the epoch."},
+    [PARAM_PREFIX] = {"prefix", "{\"type\":\"string\"}", "Only keys that start so: a range of the index."},
+    [PARAM_MATCH] = {"match", "{\"type\":\"string\"}", "Only keys that fit this pattern, as KEYS takes it."},
+    [PARAM_TYPE] = {"type", "{\"type\":\"string\",\"enum\":[\"string\",\"hash\",\"list\",\"set\",\"zset\"]}",
+                    "Only keys of this type."},
+    [PARAM_LIMIT] = {"limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":10000}",
+                     "The size of a page."},
+    [PARAM_CURSOR] = {"cursor", "{\"type\":\"string\"}", "Where the page begins: what the last page said."},
+};
+
+#define READS  (1u << PARAM_DB | 1u << PARAM_CONSISTENT)
+#define WRITES (1u << PARAM_DB)
+#define EXPIRY (1u << PARAM_TTL | 1u << PARAM_TTL_MS | 1u << PARAM_EXPIRE_AT)
+#define PAGE   (1u << PARAM_LIMIT | 1u << PARAM_CURSOR)
+#define CODED  (1u << PARAM_ENCODING)
+
+/* clang-format off */
+const struct route http_routes[] = {
+    {HTTP_GET, "/keys/{key}", .prepare = http_key_get, .params = READS | PAGE | CODED,
+     .id = "getKey", .tag = "keys", .summary = "The value of a key, as JSON or (by Accept) as the bytes of a string.",
+     .answer = "Value", .statuses = {200, 304, 400, 404, 406}},
+    {HTTP_PUT, "/keys/{key}", .prepare = http_key_put, .params = WRITES | EXPIRY | CODED,
+     .id = "putKey", .tag = "keys", .summary = "Sets a key to a value: a JSON document, or the body's bytes.",
+     .body = "NewValue", .answer = "Value", .statuses = {200, 201, 400, 409, 412, 413, 415}},
+    {HTTP_DELETE, "/keys/{key}", .prepare = http_key_delete, .params = WRITES,
+     .id = "deleteKey", .tag = "keys", .summary = "Deletes a key, whatever its size.",
+     .answer = "Deleted", .statuses = {200, 400, 404, 412}},
+
+    {HTTP_POST, "/", .prepare = upstash_command, .run = upstash_run, .dialect = DIALECT_UPSTASH, .params = WRITES,
+     .id = "command", .tag = "commands", .summary = "Runs one command: [\"SET\", \"k\", \"v\"].",
+     .body = "Command", .answer = "Result", .statuses = {200, 400}},
+
+    {HTTP_GET, "/healthz", .run = http_healthz, .open = true,
+     .id = "healthz", .tag = "service", .summary = "The process is alive. Never touches the database.",
+     .answer = "Health", .statuses = {200}},
+    {HTTP_GET, "/version", .run = http_version,
+     .id = "version", .tag = "service", .summary = "Which server this is.",
+     .answer = "Version", .statuses = {200}},
+    {0},
+};
+
+/* What POST /set/k and its like are run by. */
+static const struct route path_style = {.prepare = upstash_path, .run = upstash_run, .dialect = DIALECT_UPSTASH};
+/* clang-format on */
+
+/* ---- matching ---- */
+
+/* Does the path fit the pattern? Its parameters are left encoded. */
+static bool fits(const char *pattern, struct slice path, struct slice params[2])
+{
+    int n = 0;
+    while (*pattern) {
+        struct slice segment;
+        if (!uri_segment(&path, &segment))
+            return false;
+        pattern++;
+        size_t len = strcspn(pattern, "/");
+        if (pattern[0] == '{')
+            params[n++] = segment;
+        else if (len != segment.n || memcmp(pattern, segment.p, len) != 0)
+            return false;
+        pattern += len;
+    }
+    return path.n == 0;
+}
+
+static bool same_method(enum http_method route, enum http_method asked)
+{
+    return route == asked || (route == HTTP_GET && asked == HTTP_HEAD);
+}
+
+/* "Allow: GET, HEAD, PUT": the methods of every route that fits the path. */
+static void allow_methods(struct http_call *x)
+{
+    char text[128];
+    struct slice params[2];
+    size_t n = (size_t)snprintf(text, sizeof text, "Allow: OPTIONS");
+    for (const struct route *r = http_routes; r->path; r++) {
+        if (fits(r->path, x->request.path, params))
+            n += (size_t)snprintf(text + n, sizeof text - n, ", %s%s", http_method_str(r->method),
+                                  r->method == HTTP_GET ? ", HEAD" : "");
+    }
+    n += (size_t)snprintf(text + n, sizeof text - n, "\r\n");
+    x->extra = arena_copy(x->arena, slice_of(text, n));
+}
+
+/* Whether the path's first word belongs to the table, so that it is no command. */
+static bool is_reserved(struct slice path)
+{
+    struct slice first, own;
+    if (!uri_segment(&path, &first) || first.n == 0)
+        return true;
+    for (const struct route *r = http_routes; r->path; r++) {
+        struct slice pattern = slice_str(r->path);
+        if (uri_segment(&pattern, &own) && slice_eq(own, first))
+            return true;
+    }
+    return false;
+}
+
+static const struct route *find(struct http_call *x, struct slice params[2])
+{
+    bool known = false;
+    for (const struct route *r = http_routes; r->path; r++) {
+        if (!fits(r->path, x->request.path, params))
+            continue;
+        if (same_method(r->method, x->request.method))
+            return r;
+        known = true;
+    }
+    if (!known && !is_reserved(x->request.path))
+        return &path_style;
+    if (known) {
+        allow_methods(x);
+        http_refuse(x, 405, "method_not_allowed", "%s is not for this path; the Allow header says what is.",
+                    http_method_str(x->request.method));
+    } else {
+        http_refuse(
+            x, 404, "unknown_path",
+            "There is nothing at this path. A \"/\" within a key is written %%2F; /openapi.json lists "
+            "what there is.");
+    }
+    return NULL;
+}
+
+static int find_param(struct slice name)
+{
+    int i = 0;
+    while (i < HTTP_PARAMS && !slice_eq(name, slice_str(http_params[i].name)))
+        i++;
+    return i;
+}
+
+static bool read_query(struct http_call *x)
+{
+    struct slice query = x->request.query, name, value;
+    bool bare;
+    while (uri_param(&query, &name, &value, &bare)) {
+        if (!uri_decode(name, true, x->arena, &name) || !uri_decode(value, true, x->arena, &value)) {
+            http_refuse(x, 400, "bad_encoding",
+                        "A %% in the query must be followed by two hexadecimal digits.");
+            return false;
+        }
+        int i = find_param(name);
+        if (i == HTTP_PARAMS || !(x->route->params & 1u << i)) {
+            http_refuse(x, 400, "unknown_parameter", "There is no parameter \"%.*s\" here.",
+                        name.n < 64 ? (int)name.n : 64, name.p);
+            return false;
+        }
+        if (x->query[i].p) {
+            http_refuse(x, 400, "bad_parameter", "%s is there twice.", http_params[i].name);
+            return false;
+        }
+        x->query[i] = value.n ? value : SLICE("");
+    }
+    return true;
+}
+
+/* What a parameter may be that no route looks at closer. */
+static void check_words(struct http_call *x)
+{
+    struct slice consistent = x->query[PARAM_CONSISTENT], encoding = x->query[PARAM_ENCODING];
+    if (consistent.p && !slice_eq(consistent, SLICE("true")) && !slice_eq(consistent, SLICE("false")))
+        http_refuse(x, 400, "bad_parameter", "consistent must be true or false.");
+    if (encoding.p && !slice_eq(encoding, SLICE("base64")))
+        http_refuse(x, 400, "bad_parameter", "encoding must be base64, or not be there.");
+}
+
+void http_route(struct http_call *x)
+{
+    struct slice params[2] = {{NULL, 0}, {NULL, 0}};
+    x->route = find(x, params);
+    if (!x->route || x->route == &path_style)
+        return;
+    for (int i = 0; i < 2 && params[i].p; i++) {
+        if (!uri_decode(params[i], false, x->arena, &x->path[i])) {
+            http_refuse(x, 400, "bad_encoding",
+                        "A %% in the path must be followed by two hexadecimal digits.");
+            return;
+        }
+    }
+    if (x->request.query.n && read_query(x))
+        check_words(x);
+}
