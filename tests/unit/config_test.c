@@ -152,8 +152,9 @@ static void refusals_name_option_origin_and_form(void)
     check_refused("durability", "never", "larder.conf:3",
                   "larder.conf:3: \"never\" is no value for durability: expected always, everysec or off");
     check_refused(
-        "http-port", "8080", "--http-port",
-        "--http-port: \"8080\" is no value for http-port: expected 0, as this version has no HTTP API");
+        "http-max-header", "1mb", "--http-max-header",
+        "--http-max-header: \"1mb\" is no value for http-max-header: expected a size in bytes, or with "
+        "kb, mb, gb, from 1kb to 64kb");
     check_refused("workers", "4", "--workers",
                   "--workers: \"4\" is no value for workers: expected 1, as SQLite takes one writer");
     check_refused(
