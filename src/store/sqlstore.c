@@ -8,6 +8,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "sql/remote.h"
+#include "store/remote_open.h"
 #include "store/schema.h"
 
 void *sqlstore_scratch(struct sqlstore *s, size_t n)
@@ -289,13 +291,16 @@ static const struct store_ops sqlstore_ops;
 
 enum status store_open(const struct store_options *o, struct store **ret, struct error *err)
 {
+    if (remote_is_url(o->url))
+        return remote_store_open(o, ret, err);
     struct sql_options so = {.sync = sync_of(o->durability),
                              .cache_bytes = o->page_cache,
                              .busy_ms = o->busy_ms,
                              .read_only = o->read_only};
     const struct sql_driver *driver = sql_driver_for(o->url, &so.target);
     if (!driver)
-        return error_set(err, ST_INVALID, "no such kind of database: %s (known: sqlite:PATH)", o->url);
+        return error_set(err, ST_INVALID,
+                         "no such kind of database (known: sqlite:PATH, postgres://..., mysql://...)");
     if (so.target[0] == '\0')
         return error_set(err, ST_INVALID, "a database needs a path: sqlite:PATH");
 

@@ -21,7 +21,14 @@
 static struct {
     char folder[128];
     char path[160];
+    char url[512]; /* of the store: the path, or a database server and a prefix that nobody has used */
 } place;
+
+/* The URL of a database server, when the tests are to run over one. */
+static inline const char *server_url(void)
+{
+    return getenv("LARDER_TEST_URL");
+}
 
 static inline int remove_entry(const char *path, const struct stat *sb, int type, struct FTW *ftw)
 {
@@ -50,6 +57,13 @@ static inline void new_place(void)
         exit(EXIT_FAILURE);
     }
     snprintf(place.path, sizeof place.path, "%s/larder.db", place.folder);
+    static int number;
+    const char *server = server_url();
+    if (server)
+        snprintf(place.url, sizeof place.url, "%s%cprefix=t%ld_%d_", server, strchr(server, '?') ? '&' : '?',
+                 (long)getpid(), ++number);
+    else
+        snprintf(place.url, sizeof place.url, "%s", place.path);
 }
 
 #define IN_NEW_PLACE(test) (new_place(), RUN(test), leave_place())
@@ -57,7 +71,7 @@ static inline void new_place(void)
 static inline struct store_options options(void)
 {
     return (struct store_options){
-        .url = place.path,
+        .url = place.url,
         .durability = DURABILITY_OFF,
         .databases = DATABASES,
         .page_cache = 1 << 20,

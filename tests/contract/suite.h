@@ -25,8 +25,8 @@ static const struct implementation {
     const char *name;
     enum status (*open)(struct store **ret, struct error *err);
 } implementations[] = {
-    {"sqlite", open_plain},
-    {"sqlite through the fault decorator", open_decorated},
+    {"plain", open_plain},
+    {"through the fault decorator", open_decorated},
 };
 
 static const struct implementation *impl;

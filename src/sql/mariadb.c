@@ -1,0 +1,497 @@
+/* MariaDB, over libmariadb. Its protocol has no pipeline that the library would let us use, but it takes
+   several statements in one text, and answers them one after the other: what remote_add queues is written
+   into one text, values and all, and goes out in one packet. The connection's character set is binary, so
+   bytes are bytes; strict mode makes errors of what would be warnings. */
+#include <assert.h>
+#include <ctype.h>
+#include <errmsg.h>
+#include <math.h>
+#include <mysql.h>
+#include <mysqld_error.h>
+#include <poll.h>
+#include <float.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/vec.h"
+#include "sql/remote_internal.h"
+
+#define MAX_COLUMNS  24
+#define PACKET_BYTES (4u << 20) /* a packet is closed when it has grown so large */
+
+/* A statement that was written into the text: a request with many rows may become several. */
+struct written {
+    struct request request;
+    size_t packet; /* its number */
+    bool last;     /* of its request */
+};
+
+struct mariadb {
+    struct remote base;
+    MYSQL *conn;
+    struct buf text;
+    size_t *ends; /* of packets in the text */
+    size_t nends, ends_cap;
+    struct written *written;
+    size_t nwritten, written_cap;
+    struct buf expanded; /* a request's text with our prefix */
+    size_t max_packet;   /* that the server takes */
+    int64_t changed;     /* by the statements of one request so far */
+};
+
+static struct mariadb *mariadb_of(struct remote *c)
+{
+    return (struct mariadb *)c;
+}
+
+/* ---- failures ---- */
+
+static const struct {
+    unsigned code;
+    enum status status;
+} codes[] = {
+    {ER_DUP_ENTRY, ST_CONFLICT},
+    {ER_LOCK_DEADLOCK, ST_CONFLICT},
+    {ER_CHECKREAD, ST_CONFLICT},
+    {ER_LOCK_WAIT_TIMEOUT, ST_BUSY},
+    {ER_STATEMENT_TIMEOUT, ST_BUSY},
+    {ER_DISK_FULL, ST_FULL},
+    {ER_RECORD_FILE_FULL, ST_FULL},
+    {ER_OPTION_PREVENTS_STATEMENT, ST_READONLY},
+    {ER_ACCESS_DENIED_ERROR, ST_DENIED},
+    {ER_DBACCESS_DENIED_ERROR, ST_DENIED},
+    {ER_TABLEACCESS_DENIED_ERROR, ST_DENIED},
+    {ER_COLUMNACCESS_DENIED_ERROR, ST_DENIED},
+    {ER_SPECIFIC_ACCESS_DENIED_ERROR, ST_DENIED},
+    {ER_PROCACCESS_DENIED_ERROR, ST_DENIED},
+    {ER_NO_SUCH_TABLE, ST_MISSING},
+    {ER_BAD_DB_ERROR, ST_MISSING},
+    {ER_NET_PACKET_TOO_LARGE, ST_INVALID},
+    {ER_DATA_TOO_LONG, ST_INVALID},
+    {ER_CRASHED_ON_USAGE, ST_CORRUPT},
+};
+
+static enum status fail(struct mariadb *m, struct error *err)
+{
+    unsigned code = mysql_errno(m->conn);
+    enum status st = ST_INTERNAL;
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        if (codes[i].code == code)
+            st = codes[i].status;
+    if (code >= CR_MIN_ERROR || code == ER_SERVER_SHUTDOWN || code == ER_CONNECTION_KILLED ||
+        code == ER_NORMAL_SHUTDOWN) {
+        m->base.lost = true;
+        st = ST_IO;
+    }
+    return error_set(err, st, "%s: %.180s", m->base.place, mysql_error(m->conn));
+}
+
+/* ---- writing statements ---- */
+
+static void write_bytes(struct buf *out, struct slice s)
+{
+    char *p = buf_reserve(out, 2 * s.n + 2);
+    *p++ = '\'';
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+        if (c == '\'' || c == '\\' || c == '\0')
+            *p++ = '\\';
+        *p++ = c ? c : '0';
+    }
+    *p++ = '\'';
+    out->len = (size_t)(p - out->p);
+}
+
+/* MariaDB has no infinities: they become the largest numbers (whoever must tell them apart, keeps bits). */
+static void write_double(struct buf *out, double v)
+{
+    if (isinf(v))
+        v = v > 0 ? DBL_MAX : -DBL_MAX;
+    char text[40];
+    int n = snprintf(text, sizeof text, "%.17g", v);
+    buf_add(out, text, (size_t)n);
+    if (!memchr(text, 'e', (size_t)n))
+        buf_add(out, "e0", 2);
+}
+
+static void write_i64(struct buf *out, int64_t v)
+{
+    char text[NUM_I64_CHARS];
+    buf_add(out, text, num_format_i64(text, v));
+}
+
+static void write_value(struct buf *out, const struct request *r, int i, size_t row)
+{
+    assert(i >= 0 && i < r->nparams);
+    const struct param *p = &r->params[i];
+    switch (p->kind) {
+    case PARAM_I64:
+        write_i64(out, p->many ? p->i64s[row] : p->i64);
+        break;
+    case PARAM_DOUBLE:
+        write_double(out, p->many ? p->dbls[row] : p->dbl);
+        break;
+    case PARAM_BYTES:
+        write_bytes(out, p->many ? p->slices[row] : p->bytes);
+        break;
+    }
+}
+
+/* Writes a part of a text with the values of one row. */
+static void write_part(struct buf *out, struct slice part, const struct request *r, size_t row)
+{
+    for (size_t i = 0; i < part.n;) {
+        const char *mark = memchr(part.p + i, '?', part.n - i);
+        size_t n = mark ? (size_t)(mark - part.p) - i : part.n - i;
+        buf_add(out, part.p + i, n);
+        i += n;
+        if (!mark)
+            break;
+        int number = 0;
+        for (i++; i < part.n && isdigit((unsigned char)part.p[i]); i++)
+            number = number * 10 + (part.p[i] - '0');
+        write_value(out, r, number - 1, row);
+    }
+}
+
+static size_t packet_start(const struct mariadb *m)
+{
+    return m->nends ? m->ends[m->nends - 1] : 0;
+}
+
+static void end_packet(struct mariadb *m)
+{
+    if (m->text.len > packet_start(m))
+        VEC_PUSH(m->ends, m->nends, m->ends_cap) = m->text.len;
+}
+
+/* Before a statement: in a packet that has room. */
+static void begin_statement(struct mariadb *m)
+{
+    if (m->text.len - packet_start(m) >= PACKET_BYTES)
+        end_packet(m);
+    if (m->text.len > packet_start(m))
+        buf_add(&m->text, ";", 1);
+}
+
+static void end_statement(struct mariadb *m, const struct request *r, size_t rows, bool last)
+{
+    struct written *w = &VEC_PUSH(m->written, m->nwritten, m->written_cap);
+    *w = (struct written){.request = *r, .packet = m->nends, .last = last};
+    w->request.nrows = rows;
+}
+
+/* {sep|body}: body for each row; in several statements when one would grow too large. */
+static void write_rows(struct mariadb *m, const struct request *r, struct slice head, struct slice sep,
+                       struct slice body, struct slice tail)
+{
+    for (size_t row = 0; row < r->nrows;) {
+        begin_statement(m);
+        write_part(&m->text, head, r, 0);
+        size_t first = row;
+        do {
+            if (row > first)
+                buf_add_slice(&m->text, sep);
+            write_part(&m->text, body, r, row++);
+        } while (row < r->nrows && m->text.len - packet_start(m) < PACKET_BYTES);
+        write_part(&m->text, tail, r, 0);
+        end_statement(m, r, row - first, row == r->nrows);
+    }
+}
+
+static void add(struct remote *c, const struct request *r)
+{
+    struct mariadb *m = mariadb_of(c);
+    m->expanded.len = 0;
+    remote_expand(c, slice_str(r->text), &m->expanded);
+    struct slice text = buf_slice(&m->expanded);
+    const char *open = memchr(text.p, '{', text.n);
+    if (!open) {
+        begin_statement(m);
+        write_part(&m->text, text, r, 0);
+        end_statement(m, r, 1, true);
+        return;
+    }
+    const char *end = text.p + text.n;
+    const char *bar = memchr(open, '|', (size_t)(end - open)),
+               *close = memchr(open, '}', (size_t)(end - open));
+    assert(bar && close && bar < close);
+    write_rows(m, r, slice_of(text.p, (size_t)(open - text.p)), slice_of(open + 1, (size_t)(bar - open - 1)),
+               slice_of(bar + 1, (size_t)(close - bar - 1)), slice_of(close + 1, (size_t)(end - close - 1)));
+}
+
+/* ---- answers ---- */
+
+static enum status hand_out(struct mariadb *m, MYSQL_RES *res, const struct request *q)
+{
+    struct slice cells[MAX_COLUMNS];
+    struct remote_row row = {.cells = cells, .n = (int)mysql_num_fields(res)};
+    MYSQL_ROW r;
+    (void)m;
+    assert(row.n <= MAX_COLUMNS);
+    while ((r = mysql_fetch_row(res))) {
+        const unsigned long *lengths = mysql_fetch_lengths(res);
+        for (int i = 0; i < row.n; i++)
+            cells[i] = slice_of(r[i], r[i] ? lengths[i] : 0);
+        enum status st = q->fn(q->arg, &row);
+        if (st != ST_OK)
+            return st;
+    }
+    return ST_OK;
+}
+
+/* How many rows an INSERT ... ON DUPLICATE KEY UPDATE inserted: one counts 1, one that was changed 2, and one
+   that was there as it should be 0. Of several rows the server tells besides how many it changed. */
+static int64_t inserted(struct mariadb *m, size_t rows)
+{
+    int64_t counted = (int64_t)mysql_affected_rows(m->conn);
+    if (rows == 1)
+        return counted == 1;
+    const char *info = mysql_info(m->conn), *duplicates = info ? strstr(info, "Duplicates: ") : NULL;
+    return duplicates ? counted - 2 * strtoll(duplicates + 12, NULL, 10) : counted;
+}
+
+static enum status take_answer(struct mariadb *m, const struct written *w, struct error *err)
+{
+    const struct request *q = &w->request;
+    MYSQL_RES *res = mysql_store_result(m->conn);
+    if (!res && mysql_field_count(m->conn) > 0)
+        return fail(m, err);
+    enum status st = ST_OK;
+    if (res) {
+        st = q->fn ? hand_out(m, res, q) : ST_OK;
+        mysql_free_result(res);
+        return st;
+    }
+    m->changed += (int64_t)mysql_affected_rows(m->conn);
+    if (w->last) {
+        if (q->ret_changed)
+            *q->ret_changed = m->changed;
+        m->changed = 0;
+    }
+    if (q->expect && inserted(m, q->nrows) != 0)
+        st = error_set(err, ST_INTERNAL, "%s: %s", m->base.place, q->expect);
+    return st;
+}
+
+/* Reads past what is left of a packet's answers after a callback or an expectation failed. */
+static void skip_answers(struct mariadb *m)
+{
+    while (!m->base.lost && mysql_next_result(m->conn) == 0) {
+        MYSQL_RES *res = mysql_store_result(m->conn);
+        if (res)
+            mysql_free_result(res);
+    }
+}
+
+static enum status run_packet(struct mariadb *m, size_t packet, struct slice text, size_t *next,
+                              struct error *err)
+{
+    if (text.n >= m->max_packet)
+        return error_set(err, ST_INVALID, "%s: %zu bytes at once, but max_allowed_packet is %zu",
+                         m->base.place, text.n, m->max_packet);
+    m->base.round_trips++;
+    if (mysql_real_query(m->conn, text.p, text.n) != 0)
+        return fail(m, err);
+    for (;;) {
+        enum status st = take_answer(m, &m->written[(*next)++], err);
+        if (st != ST_OK) {
+            skip_answers(m);
+            return st;
+        }
+        if (*next == m->nwritten || m->written[*next].packet != packet)
+            return ST_OK;
+        if (mysql_next_result(m->conn) != 0)
+            return fail(m, err);
+    }
+}
+
+static enum status run(struct remote *c, struct error *err)
+{
+    struct mariadb *m = mariadb_of(c);
+    if (c->lost)
+        return error_set(err, ST_IO, "%s: not connected", c->place);
+    end_packet(m);
+    enum status st = ST_OK;
+    size_t next = 0, start = 0;
+    m->changed = 0;
+    for (size_t i = 0; st == ST_OK && i < m->nends; i++) {
+        st = run_packet(m, i, slice_of(m->text.p + start, m->ends[i] - start), &next, err);
+        start = m->ends[i];
+    }
+    m->text.len = 0;
+    m->nends = m->nwritten = 0;
+    buf_shrink(&m->text, PACKET_BYTES);
+    return st;
+}
+
+static enum status script(struct remote *c, const char *text, struct error *err)
+{
+    struct mariadb *m = mariadb_of(c);
+    struct buf expanded = {0};
+    remote_expand(c, slice_str(text), &expanded);
+    enum status st = ST_OK;
+    if (mysql_real_query(m->conn, expanded.p, expanded.len) != 0)
+        st = fail(m, err);
+    int more = 0;
+    while (st == ST_OK && more == 0) {
+        MYSQL_RES *res = mysql_store_result(m->conn);
+        if (res)
+            mysql_free_result(res);
+        more = mysql_next_result(m->conn);
+        if (more > 0)
+            st = fail(m, err);
+    }
+    buf_release(&expanded);
+    return st;
+}
+
+static bool idle(struct remote *c)
+{
+    struct mariadb *m = mariadb_of(c);
+    struct pollfd fd = {(int)mysql_get_socket(m->conn), POLLIN, 0};
+    if (poll(&fd, 1, 0) != 0) /* nobody sends anything unasked but a farewell */
+        c->lost = true;
+    return !c->lost;
+}
+
+/* ---- connecting ---- */
+
+static void disconnect(struct remote *c)
+{
+    struct mariadb *m = mariadb_of(c);
+    if (m->conn)
+        mysql_close(m->conn);
+    buf_release(&m->text);
+    buf_release(&m->expanded);
+    mem_free(m->ends);
+    mem_free(m->written);
+    mem_free(m);
+}
+
+static enum status set_tls(struct mariadb *m, const struct url *u, struct error *err)
+{
+    const char *mode = url_param(u, "ssl-mode");
+    my_bool yes = 1;
+    mysql_ssl_set(m->conn, url_param(u, "ssl-key"), url_param(u, "ssl-cert"), url_param(u, "ssl-ca"), NULL,
+                  NULL);
+    if (!mode || strcmp(mode, "preferred") == 0 || strcmp(mode, "disabled") == 0)
+        return ST_OK;
+    bool verify = strcmp(mode, "verify-ca") == 0 || strcmp(mode, "verify-identity") == 0;
+    if (!verify && strcmp(mode, "required") != 0)
+        return error_set(err, ST_INVALID,
+                         "ssl-mode=%s: known are disabled, required, verify-ca and verify-identity", mode);
+    mysql_options(m->conn, MYSQL_OPT_SSL_ENFORCE, &yes);
+    if (verify)
+        mysql_options(m->conn, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &yes);
+    return ST_OK;
+}
+
+static enum status known_params(const struct url *u, struct error *err)
+{
+    static const char *const known[] = {"prefix", "socket", "ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"};
+    for (int i = 0; i < u->nparams; i++) {
+        size_t k = 0;
+        while (k < sizeof known / sizeof known[0] && strcmp(u->params[i].name, known[k]) != 0)
+            k++;
+        if (k == sizeof known / sizeof known[0])
+            return error_set(
+                err, ST_INVALID,
+                "%s: known parameters are prefix, socket, ssl-mode, ssl-ca, ssl-cert and ssl-key",
+                u->params[i].name);
+    }
+    return ST_OK;
+}
+
+static enum status connect_to(struct mariadb *m, const struct remote_options *o, const struct url *u,
+                              const struct url_host *h, struct error *err)
+{
+    unsigned connect_s = o->connect_ms / 1000 ? o->connect_ms / 1000 : 1;
+    unsigned answer_s = (o->timeout_ms + 999) / 1000;
+    unsigned port = h && h->port ? (unsigned)strtoul(h->port, NULL, 10) : 0;
+    const char *socket = url_param(u, "socket");
+    const char *password = u->password ? u->password : getenv("MYSQL_PWD");
+    m->conn = mysql_init(NULL);
+    if (!m->conn)
+        return error_set(err, ST_INTERNAL, "libmariadb cannot be used");
+    mysql_options(m->conn, MYSQL_READ_DEFAULT_GROUP, "larder");
+    mysql_options(m->conn, MYSQL_SET_CHARSET_NAME, "binary");
+    mysql_options(m->conn, MYSQL_OPT_CONNECT_TIMEOUT, &connect_s);
+    mysql_options(m->conn, MYSQL_OPT_READ_TIMEOUT, &answer_s);
+    mysql_options(m->conn, MYSQL_OPT_WRITE_TIMEOUT, &answer_s);
+    enum status st = set_tls(m, u, err);
+    if (st == ST_OK && !mysql_real_connect(m->conn, h && h->name[0] ? h->name : NULL, u->user, password,
+                                           u->database, port, socket, CLIENT_MULTI_STATEMENTS)) {
+        st = fail(m, err);
+        m->base.lost = false;
+    }
+    if (st != ST_OK) {
+        mysql_close(m->conn);
+        m->conn = NULL;
+    }
+    return st;
+}
+
+static enum status take_size(void *arg, const struct remote_row *row)
+{
+    struct mariadb *m = arg;
+    m->max_packet = (size_t)remote_i64(row, 0);
+    return ST_OK;
+}
+
+static enum status set_up(struct mariadb *m, struct error *err)
+{
+    char text[512];
+    unsigned seconds = (m->base.timeout_ms + 999) / 1000;
+    snprintf(text, sizeof text,
+             "SET NAMES binary, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1,"
+             " tx_isolation = 'READ-COMMITTED', innodb_lock_wait_timeout = %u, max_statement_time = %u,"
+             " in_predicate_conversion_threshold = 0, eq_range_index_dive_limit = 2, time_zone = '+00:00'",
+             seconds, seconds);
+    m->max_packet = SIZE_MAX;
+    remote_add_text(&m->base, text);
+    struct request size = {.text = "SELECT @@max_allowed_packet", .fn = take_size, .arg = m};
+    remote_add(&m->base, &size);
+    snprintf(m->base.server, sizeof m->base.server, "mariadb %.40s", mysql_get_server_info(m->conn));
+    m->base.server[strcspn(m->base.server, "-")] = '\0';
+    if (!mariadb_connection(m->conn) || mysql_get_server_version(m->conn) < 100600)
+        return error_set(err, ST_INVALID, "%s: MariaDB 10.6 or later is needed, this is %s", m->base.place,
+                         mysql_get_server_info(m->conn));
+    return run(&m->base, err);
+}
+
+static const struct remote_ops mariadb_ops = {
+    .close = disconnect,
+    .add = add,
+    .run = run,
+    .script = script,
+    .idle = idle,
+};
+
+enum status mariadb_open(const struct remote_options *o, const struct url *u, struct remote **ret,
+                         struct error *err)
+{
+    struct mariadb *m = mem_zalloc(sizeof *m);
+    m->base.ops = &mariadb_ops;
+    m->base.dialect = REMOTE_MARIADB;
+    enum status st = remote_init(&m->base, o, u, err);
+    if (st == ST_OK)
+        st = known_params(u, err);
+    if (st == ST_OK && !u->database)
+        st = error_set(err, ST_INVALID, "the URL of the store names no database: mysql://USER@HOST/DATABASE");
+    if (st == ST_OK) {
+        st = connect_to(m, o, u, u->nhosts ? &u->hosts[0] : NULL, err);
+        for (int i = 1; st != ST_OK && i < u->nhosts; i++)
+            st = connect_to(m, o, u, &u->hosts[i], err);
+    }
+    if (st == ST_OK)
+        st = set_up(m, err);
+    if (st != ST_OK) {
+        disconnect(&m->base);
+        return st;
+    }
+    *ret = &m->base;
+    return ST_OK;
+}

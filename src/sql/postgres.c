@@ -1,0 +1,491 @@
+/* PostgreSQL, over libpq. Statements are prepared when first used, in the round trip that uses them, with
+   binary parameters and results. The connection is in pipeline mode all the time: what remote_add queues goes
+   out as the socket takes it, and one sync message ends each run. */
+#include <assert.h>
+#include <endian.h>
+#include <libpq-fe.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "sql/remote_internal.h"
+
+enum { OID_BYTEA = 17, OID_INT8 = 20, OID_FLOAT8 = 701 };
+enum { OID_BYTEA_ARRAY = 1001, OID_INT8_ARRAY = 1016, OID_FLOAT8_ARRAY = 1022 };
+
+#define MAX_COLUMNS 24
+
+struct prepared {
+    uint64_t hash;
+    char *text;
+    bool known; /* to the server */
+};
+
+/* What an answer is awaited for. */
+struct awaited {
+    struct request request; /* its parameters are not looked at any more */
+    int prepares;           /* a statement's number, or -1: runs one */
+};
+
+struct postgres {
+    struct remote base;
+    PGconn *conn;
+    struct prepared *prepared;
+    size_t nprepared, prepared_cap;
+    struct awaited *awaited;
+    size_t nawaited, awaited_cap;
+    struct buf params; /* of the request that is being added */
+    bool unsent;       /* a statement could not even be queued */
+};
+
+static struct postgres *postgres_of(struct remote *c)
+{
+    return (struct postgres *)c;
+}
+
+/* ---- failures ---- */
+
+/* The first line of libpq's message, without its label. */
+static enum status fail(struct error *err, enum status code, const struct postgres *p, const char *text)
+{
+    if (strncmp(text, "ERROR:  ", 8) == 0 || strncmp(text, "FATAL:  ", 8) == 0)
+        text += 8;
+    size_t n = strcspn(text, "\n");
+    return error_set(err, code, "%s: %.*s", p->base.place, (int)(n > 180 ? 180 : n), text);
+}
+
+static enum status lost(struct postgres *p, struct error *err)
+{
+    p->base.lost = true;
+    return fail(err, ST_IO, p, PQerrorMessage(p->conn));
+}
+
+static const struct {
+    char state[6]; /* an SQLSTATE, or how it begins */
+    enum status status;
+} states[] = {
+    {"23505", ST_CONFLICT}, /* unique_violation: somebody else has just made it */
+    {"40001", ST_CONFLICT}, /* serialization_failure */
+    {"40P01", ST_CONFLICT}, /* deadlock_detected */
+    {"55P03", ST_BUSY},     /* lock_not_available */
+    {"57014", ST_BUSY},     /* query_canceled: the statement's time was up */
+    {"53100", ST_FULL},     {"25006", ST_READONLY}, {"42501", ST_DENIED},  {"28", ST_DENIED},
+    {"42P01", ST_MISSING},  {"3D000", ST_MISSING},  {"3F000", ST_MISSING}, {"57P", ST_IO},
+    {"08", ST_IO},          {"58", ST_IO},          {"53", ST_IO},         {"XX001", ST_CORRUPT},
+    {"XX002", ST_CORRUPT},  {"54", ST_INVALID},     {"22", ST_INVALID},
+};
+
+static enum status status_of(const char *state)
+{
+    for (size_t i = 0; state && i < sizeof states / sizeof states[0]; i++)
+        if (strncmp(state, states[i].state, strlen(states[i].state)) == 0)
+            return states[i].status;
+    return ST_INTERNAL;
+}
+
+static enum status result_error(struct postgres *p, const PGresult *r, struct error *err)
+{
+    if (PQstatus(p->conn) == CONNECTION_BAD)
+        return lost(p, err);
+    enum status st = status_of(PQresultErrorField(r, PG_DIAG_SQLSTATE));
+    return fail(err, st, p, PQresultErrorMessage(r));
+}
+
+/* ---- parameters ---- */
+
+static void add_u32(struct buf *b, size_t v)
+{
+    uint32_t be = htobe32((uint32_t)v);
+    buf_add(b, &be, sizeof be);
+}
+
+static void add_u64(struct buf *b, uint64_t v)
+{
+    v = htobe64(v);
+    buf_add(b, &v, sizeof v);
+}
+
+static void add_double(struct buf *b, double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    add_u64(b, bits);
+}
+
+static Oid type_of(const struct param *p)
+{
+    static const Oid one[] = {[PARAM_I64] = OID_INT8, [PARAM_DOUBLE] = OID_FLOAT8, [PARAM_BYTES] = OID_BYTEA};
+    static const Oid many[] = {
+        [PARAM_I64] = OID_INT8_ARRAY, [PARAM_DOUBLE] = OID_FLOAT8_ARRAY, [PARAM_BYTES] = OID_BYTEA_ARRAY};
+    return p->many ? many[p->kind] : one[p->kind];
+}
+
+static Oid element_of(const struct param *p)
+{
+    struct param one = {.kind = p->kind};
+    return type_of(&one);
+}
+
+/* An array in binary: one dimension, no NULLs. */
+static void add_array(struct buf *b, const struct param *p, size_t n)
+{
+    add_u32(b, n ? 1 : 0);
+    add_u32(b, 0);
+    add_u32(b, element_of(p));
+    if (n == 0)
+        return;
+    add_u32(b, n);
+    add_u32(b, 1);
+    for (size_t i = 0; i < n; i++) {
+        if (p->kind == PARAM_BYTES) {
+            add_u32(b, p->slices[i].n);
+            buf_add_slice(b, p->slices[i]);
+            continue;
+        }
+        add_u32(b, 8);
+        if (p->kind == PARAM_I64)
+            add_u64(b, (uint64_t)p->i64s[i]);
+        else
+            add_double(b, p->dbls[i]);
+    }
+}
+
+static void add_param(struct buf *b, const struct param *p, size_t nrows)
+{
+    if (p->many)
+        add_array(b, p, nrows);
+    else if (p->kind == PARAM_I64)
+        add_u64(b, (uint64_t)p->i64);
+    else if (p->kind == PARAM_DOUBLE)
+        add_double(b, p->dbl);
+    else
+        buf_add_slice(b, p->bytes);
+}
+
+/* ---- queueing ---- */
+
+static struct awaited *await(struct postgres *p, int prepares)
+{
+    struct awaited *a = &VEC_PUSH(p->awaited, p->nawaited, p->awaited_cap);
+    *a = (struct awaited){.prepares = prepares};
+    return a;
+}
+
+/* The number of a statement, which is prepared on the way when the server does not know it yet. */
+static int prepare(struct postgres *p, const struct request *r)
+{
+    struct slice text = slice_str(r->text);
+    uint64_t hash = hash_bytes(text, 0);
+    size_t i = 0;
+    while (i < p->nprepared && !(p->prepared[i].hash == hash && strcmp(p->prepared[i].text, r->text) == 0))
+        i++;
+    if (i == p->nprepared)
+        VEC_PUSH(p->prepared, p->nprepared, p->prepared_cap) =
+            (struct prepared){hash, mem_strndup(text), false};
+    if (p->prepared[i].known)
+        return (int)i;
+
+    Oid types[REMOTE_PARAMS];
+    char name[16];
+    struct buf expanded = {0};
+    for (int k = 0; k < r->nparams; k++)
+        types[k] = type_of(&r->params[k]);
+    snprintf(name, sizeof name, "larder%zu", i);
+    remote_expand(&p->base, text, &expanded);
+    buf_add(&expanded, "", 1);
+    if (PQsendPrepare(p->conn, name, expanded.p, r->nparams, types)) {
+        p->prepared[i].known = true;
+        await(p, (int)i);
+    } else {
+        p->unsent = true;
+    }
+    buf_release(&expanded);
+    return (int)i;
+}
+
+static void add(struct remote *c, const struct request *r)
+{
+    struct postgres *p = postgres_of(c);
+    size_t start[REMOTE_PARAMS];
+    const char *values[REMOTE_PARAMS];
+    int lengths[REMOTE_PARAMS], formats[REMOTE_PARAMS];
+    char name[16];
+    assert(r->nparams <= REMOTE_PARAMS);
+    if (c->lost || p->unsent)
+        return;
+    int statement = prepare(p, r);
+    p->params.len = 0;
+    for (int i = 0; i < r->nparams; i++) {
+        start[i] = p->params.len;
+        add_param(&p->params, &r->params[i], r->nrows);
+        lengths[i] = (int)(p->params.len - start[i]);
+        formats[i] = 1;
+    }
+    buf_reserve(&p->params, 1); /* so that a value without bytes is not NULL */
+    for (int i = 0; i < r->nparams; i++)
+        values[i] = p->params.p + start[i];
+    snprintf(name, sizeof name, "larder%d", statement);
+    if (PQsendQueryPrepared(p->conn, name, r->nparams, values, lengths, formats, 1))
+        await(p, -1)->request = *r;
+    else
+        p->unsent = true;
+    buf_shrink(&p->params, 1 << 20);
+}
+
+/* ---- answers ---- */
+
+/* Sends and receives until a result is there. */
+static enum status wait_result(struct postgres *p, int64_t deadline, struct error *err)
+{
+    for (;;) {
+        int unsent = PQflush(p->conn);
+        if (unsent < 0)
+            return lost(p, err);
+        if (unsent == 0 && !PQisBusy(p->conn))
+            return ST_OK;
+        int64_t left = (deadline - clock_mono_us() + 999) / 1000;
+        struct pollfd fd = {PQsocket(p->conn), (short)(unsent ? POLLIN | POLLOUT : POLLIN), 0};
+        int n = left > 0 ? poll(&fd, 1, left > INT32_MAX ? INT32_MAX : (int)left) : 0;
+        if (n == 0) {
+            p->base.lost = true;
+            return error_set(err, ST_IO, "%s: no answer within %u ms", p->base.place, p->base.timeout_ms);
+        }
+        if (n > 0 && (fd.revents & ~POLLOUT) && !PQconsumeInput(p->conn))
+            return lost(p, err);
+    }
+}
+
+static enum status hand_out(const PGresult *r, const struct request *q)
+{
+    struct slice cells[MAX_COLUMNS];
+    struct remote_row row = {.cells = cells, .n = PQnfields(r), .binary = true};
+    int n = PQntuples(r);
+    assert(row.n <= MAX_COLUMNS);
+    for (int i = 0; i < n; i++) {
+        for (int k = 0; k < row.n; k++)
+            cells[k] = PQgetisnull(r, i, k) ? (struct slice){NULL, 0}
+                                            : slice_of(PQgetvalue(r, i, k), (size_t)PQgetlength(r, i, k));
+        enum status st = q->fn(q->arg, &row);
+        if (st != ST_OK)
+            return st;
+    }
+    return ST_OK;
+}
+
+static enum status take_rows(struct postgres *p, PGresult *r, const struct request *q, struct error *err)
+{
+    int64_t changed = strtoll(PQcmdTuples(r), NULL, 10);
+    if (q->ret_changed)
+        *q->ret_changed = changed;
+    if (q->expect && changed != (int64_t)(q->nrows ? q->nrows : 1))
+        return error_set(err, ST_INTERNAL, "%s: %s", p->base.place, q->expect);
+    return q->fn ? hand_out(r, q) : ST_OK;
+}
+
+/* One result of the statement that is next. */
+static enum status take_result(struct postgres *p, PGresult *r, const struct awaited *a, struct error *err)
+{
+    switch (PQresultStatus(r)) {
+    case PGRES_TUPLES_OK:
+    case PGRES_COMMAND_OK:
+    case PGRES_EMPTY_QUERY:
+        return a->prepares >= 0 ? ST_OK : take_rows(p, r, &a->request, err);
+    case PGRES_PIPELINE_ABORTED:
+        if (a->prepares >= 0)
+            p->prepared[a->prepares].known = false;
+        return error_set(err, ST_INTERNAL, "%s: not run", p->base.place);
+    default:
+        if (a->prepares >= 0)
+            p->prepared[a->prepares].known = false;
+        return result_error(p, r, err);
+    }
+}
+
+/* The answers of everything awaited. The first failure counts; the others are its consequences. */
+static enum status take_all(struct postgres *p, int64_t deadline, struct error *err)
+{
+    enum status first = ST_OK;
+    struct error later;
+    for (size_t i = 0; i < p->nawaited;) {
+        enum status st = wait_result(p, deadline, err);
+        if (st != ST_OK)
+            return first != ST_OK ? first : st;
+        PGresult *r = PQgetResult(p->conn);
+        if (!r) { /* that was all of this statement */
+            i++;
+            continue;
+        }
+        if (first == ST_OK || PQresultStatus(r) == PGRES_PIPELINE_ABORTED) {
+            st = take_result(p, r, &p->awaited[i], first == ST_OK ? err : &later);
+            if (first == ST_OK)
+                first = st;
+        }
+        PQclear(r);
+        if (p->base.lost)
+            return first;
+    }
+    return first;
+}
+
+static enum status run(struct remote *c, struct error *err)
+{
+    struct postgres *p = postgres_of(c);
+    if (c->lost)
+        return error_set(err, ST_IO, "%s: not connected", c->place);
+    if (p->nawaited == 0 && !p->unsent)
+        return ST_OK;
+    int64_t deadline = clock_mono_us() + (int64_t)c->timeout_ms * 1000;
+    if (p->unsent || !PQpipelineSync(p->conn))
+        return lost(p, err);
+    c->round_trips++;
+    enum status st = take_all(p, deadline, err);
+    p->nawaited = 0;
+    if (c->lost)
+        return st;
+    struct error sync;
+    if (wait_result(p, deadline, &sync) != ST_OK) {
+        if (st == ST_OK && err)
+            *err = sync;
+        return st == ST_OK ? ST_IO : st;
+    }
+    PQclear(PQgetResult(p->conn)); /* PGRES_PIPELINE_SYNC */
+    return st;
+}
+
+static enum status script(struct remote *c, const char *text, struct error *err)
+{
+    struct postgres *p = postgres_of(c);
+    struct buf expanded = {0};
+    enum status st = ST_OK;
+    if (c->lost || !PQexitPipelineMode(p->conn))
+        return lost(p, err);
+    remote_expand(c, slice_str(text), &expanded);
+    buf_add(&expanded, "", 1);
+    PGresult *r = PQexec(p->conn, expanded.p);
+    ExecStatusType s = PQresultStatus(r);
+    if (s != PGRES_COMMAND_OK && s != PGRES_TUPLES_OK && s != PGRES_EMPTY_QUERY)
+        st = result_error(p, r, err);
+    PQclear(r);
+    buf_release(&expanded);
+    if (!c->lost && !PQenterPipelineMode(p->conn))
+        return lost(p, err);
+    return st;
+}
+
+static bool idle(struct remote *c)
+{
+    struct postgres *p = postgres_of(c);
+    struct pollfd fd = {PQsocket(p->conn), POLLIN, 0};
+    if (poll(&fd, 1, 0) > 0 && (!PQconsumeInput(p->conn) || PQstatus(p->conn) == CONNECTION_BAD))
+        c->lost = true;
+    return !c->lost;
+}
+
+/* ---- connecting ---- */
+
+static void ignore_notice(void *arg, const char *message)
+{
+    (void)arg;
+    (void)message;
+}
+
+static void disconnect(struct remote *c)
+{
+    struct postgres *p = postgres_of(c);
+    PQfinish(p->conn);
+    for (size_t i = 0; i < p->nprepared; i++)
+        mem_free(p->prepared[i].text);
+    mem_free(p->prepared);
+    mem_free(p->awaited);
+    buf_release(&p->params);
+    mem_free(p);
+}
+
+/* The URL is libpq's to read but for our own parameters; what it does not say gets our defaults. */
+static enum status do_connect(struct postgres *p, const struct remote_options *o, const struct url *u,
+                              struct error *err)
+{
+    char *url = mem_strdup(o->url), *why = NULL, seconds[16];
+    url_remove_param(url, "prefix");
+    url_remove_param(url, "schema");
+    PQconninfoOption *info = PQconninfoParse(url, &why);
+    mem_free(url);
+    if (!info) {
+        enum status st = fail(err, ST_INVALID, p, why ? why : "the URL cannot be read");
+        PQfreemem(why);
+        return st;
+    }
+    const char *names[64], *values[64];
+    int n = 0;
+    snprintf(seconds, sizeof seconds, "%u", o->connect_ms / 1000 > 2 ? o->connect_ms / 1000 : 2);
+    names[n] = "connect_timeout", values[n++] = seconds;
+    names[n] = "application_name", values[n++] = "larder";
+    names[n] = "client_encoding", values[n++] = "UTF8";
+    if (u->nhosts > 1)
+        names[n] = "target_session_attrs", values[n++] = "read-write";
+    for (PQconninfoOption *i = info; i->keyword && n < 63; i++)
+        if (i->val)
+            names[n] = i->keyword, values[n++] = i->val;
+    names[n] = NULL, values[n] = NULL;
+    p->conn = PQconnectdbParams(names, values, 0);
+    PQconninfoFree(info);
+    if (PQstatus(p->conn) == CONNECTION_OK)
+        return ST_OK;
+    return fail(err, ST_IO, p, PQerrorMessage(p->conn));
+}
+
+/* Plans that look rows up by an index, whatever the statistics say of tables that have just been filled. */
+static enum status set_up(struct postgres *p, const char *schema, struct error *err)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off;"
+             "SET enable_hashjoin = off; SET enable_mergejoin = off; SET statement_timeout = %u;"
+             "SET default_transaction_isolation = 'read committed'; SET client_min_messages = error;"
+             "SET idle_in_transaction_session_timeout = 60000; SET extra_float_digits = 1%s%s",
+             p->base.timeout_ms, schema ? "; SET search_path = " : "", schema ? schema : "");
+    if (PQsetnonblocking(p->conn, 1) != 0 || !PQenterPipelineMode(p->conn))
+        return lost(p, err);
+    enum status st = script(&p->base, text, err);
+    const char *version = PQparameterStatus(p->conn, "server_version");
+    snprintf(p->base.server, sizeof p->base.server, "postgresql %.*s",
+             (int)strcspn(version ? version : "?", " "), version ? version : "?");
+    return st;
+}
+
+static const struct remote_ops postgres_ops = {
+    .close = disconnect,
+    .add = add,
+    .run = run,
+    .script = script,
+    .idle = idle,
+};
+
+enum status postgres_open(const struct remote_options *o, const struct url *u, struct remote **ret,
+                          struct error *err)
+{
+    struct postgres *p = mem_zalloc(sizeof *p);
+    const char *schema = url_param(u, "schema");
+    p->base.ops = &postgres_ops;
+    p->base.dialect = REMOTE_POSTGRES;
+    enum status st = remote_init(&p->base, o, u, err);
+    if (st == ST_OK && schema && !remote_plain_name(schema))
+        st = error_set(err, ST_INVALID, "schema=%s: small letters, digits and underscores are possible",
+                       schema);
+    if (st == ST_OK)
+        st = do_connect(p, o, u, err);
+    if (st == ST_OK) {
+        PQsetNoticeProcessor(p->conn, ignore_notice, NULL);
+        st = set_up(p, schema, err);
+    }
+    if (st != ST_OK) {
+        disconnect(&p->base);
+        return st;
+    }
+    *ret = &p->base;
+    return ST_OK;
+}

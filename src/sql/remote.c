@@ -1,0 +1,127 @@
+#include "sql/remote.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sql/remote_internal.h"
+
+#define PREFIX "larder_"
+
+typedef enum status open_fn(const struct remote_options *o, const struct url *u, struct remote **ret,
+                            struct error *err);
+
+/* A new kind of server is one more line here. */
+static const struct scheme {
+    const char *name;
+    open_fn *open;
+} schemes[] = {
+    {"postgres", postgres_open},
+    {"postgresql", postgres_open},
+    {"mysql", mariadb_open},
+    {"mariadb", mariadb_open},
+};
+
+static const struct scheme *scheme_of(const char *url)
+{
+    const char *end = strstr(url, "://");
+    for (size_t i = 0; end && i < sizeof schemes / sizeof schemes[0]; i++)
+        if (slice_is(slice_of(url, (size_t)(end - url)), schemes[i].name))
+            return &schemes[i];
+    return NULL;
+}
+
+bool remote_is_url(const char *url)
+{
+    return scheme_of(url) != NULL;
+}
+
+enum status remote_open(const struct remote_options *o, struct remote **ret, struct error *err)
+{
+    const struct scheme *s = scheme_of(o->url);
+    struct url u;
+    if (!s)
+        return error_set(err, ST_INVALID, "not the URL of a database server");
+    enum status st = url_parse(o->url, &u, err);
+    if (st != ST_OK)
+        return st;
+    st = s->open(o, &u, ret, err);
+    url_release(&u);
+    return st;
+}
+
+bool remote_plain_name(const char *name)
+{
+    if (!name[0] || isdigit((unsigned char)name[0]))
+        return false;
+    for (const char *p = name; *p; p++)
+        if (!islower((unsigned char)*p) && !isdigit((unsigned char)*p) && *p != '_')
+            return false;
+    return true;
+}
+
+enum status remote_init(struct remote *c, const struct remote_options *o, const struct url *u,
+                        struct error *err)
+{
+    const char *prefix = url_param(u, "prefix");
+    if (!prefix)
+        prefix = PREFIX;
+    if (!remote_plain_name(prefix) || strlen(prefix) > 32)
+        return error_set(err, ST_INVALID,
+                         "prefix=%s: up to 32 small letters, digits and underscores are possible", prefix);
+    snprintf(c->prefix, sizeof c->prefix, "%s", prefix);
+    c->timeout_ms = o->timeout_ms;
+    const char *host = u->nhosts && u->hosts[0].name[0] ? u->hosts[0].name : "localhost";
+    snprintf(c->place, sizeof c->place, "%s on %s", u->database ? u->database : "the database", host);
+    return ST_OK;
+}
+
+void remote_expand(const struct remote *c, struct slice text, struct buf *out)
+{
+    const size_t n = sizeof PREFIX - 1;
+    const char *p = text.p, *end = text.p + text.n;
+    while (p < end) {
+        const char *found = memmem(p, (size_t)(end - p), PREFIX, n);
+        if (!found)
+            break;
+        buf_add(out, p, (size_t)(found - p));
+        buf_add(out, c->prefix, strlen(c->prefix));
+        p = found + n;
+    }
+    buf_add(out, p, (size_t)(end - p));
+}
+
+void remote_add_text(struct remote *c, const char *text)
+{
+    struct request r = {.text = text};
+    remote_add(c, &r);
+}
+
+static int64_t from_network(struct slice s)
+{
+    uint64_t v = s.n && (s.p[0] & 0x80) ? UINT64_MAX : 0;
+    for (size_t i = 0; i < s.n; i++)
+        v = v << 8 | (unsigned char)s.p[i];
+    return (int64_t)v;
+}
+
+int64_t remote_i64(const struct remote_row *row, int column)
+{
+    struct slice s = row->cells[column];
+    if (!s.p)
+        return 0;
+    return row->binary ? from_network(s) : strtoll(s.p, NULL, 10);
+}
+
+double remote_double(const struct remote_row *row, int column)
+{
+    struct slice s = row->cells[column];
+    if (!s.p)
+        return 0;
+    if (!row->binary)
+        return strtod(s.p, NULL);
+    int64_t bits = from_network(s);
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}

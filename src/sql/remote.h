@@ -1,0 +1,174 @@
+/* A connection to a database server: PostgreSQL or MariaDB. What costs there is the round trip, so statements
+   are queued and sent together: remote_add says what to run, remote_run sends everything that was added,
+   waits for all answers and hands their rows out in order. A statement may carry many rows in one go.
+
+   The texts are the caller's, one for each dialect. PostgreSQL: $1, $2 ...; a parameter with many values is
+   an array (unnest). MariaDB has no arrays: in its texts ?1, ?2 ... are values, and {sep|body} is repeated
+   for each row, with sep in between: INSERT INTO t VALUES {,|(?1, ?2)}. Names of ours begin with larder_ in
+   the texts; a connection with another prefix puts that in its place.
+
+   A connection belongs to one thread. Nothing here waits longer than the time-out: what takes longer is lost,
+   and the connection with it. */
+#ifndef LARDER_SQL_REMOTE_H
+#define LARDER_SQL_REMOTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "base/status.h"
+
+enum remote_dialect { REMOTE_POSTGRES, REMOTE_MARIADB };
+#define REMOTE_DIALECTS 2
+
+enum param_kind { PARAM_I64, PARAM_DOUBLE, PARAM_BYTES };
+
+/* One value, or one for each row of a request. */
+struct param {
+    enum param_kind kind;
+    bool many;
+    union {
+        int64_t i64;
+        double dbl;
+        struct slice bytes;
+        const int64_t *i64s;
+        const double *dbls;
+        const struct slice *slices;
+    };
+};
+
+static inline struct param param_i64(int64_t v)
+{
+    return (struct param){.kind = PARAM_I64, .i64 = v};
+}
+
+static inline struct param param_double(double v)
+{
+    return (struct param){.kind = PARAM_DOUBLE, .dbl = v};
+}
+
+static inline struct param param_bytes(struct slice v)
+{
+    return (struct param){.kind = PARAM_BYTES, .bytes = v};
+}
+
+static inline struct param param_i64s(const int64_t *v)
+{
+    return (struct param){.kind = PARAM_I64, .many = true, .i64s = v};
+}
+
+static inline struct param param_doubles(const double *v)
+{
+    return (struct param){.kind = PARAM_DOUBLE, .many = true, .dbls = v};
+}
+
+static inline struct param param_slices(const struct slice *v)
+{
+    return (struct param){.kind = PARAM_BYTES, .many = true, .slices = v};
+}
+
+/* A row of an answer. It is borrowed for the call of a remote_row_fn. */
+struct remote_row {
+    const struct slice *cells; /* NULL in SQL: p is NULL */
+    int n;
+    bool binary; /* numbers in network order, else in text */
+};
+
+int64_t remote_i64(const struct remote_row *row, int column);
+double remote_double(const struct remote_row *row, int column);
+
+static inline struct slice remote_bytes(const struct remote_row *row, int column)
+{
+    return row->cells[column];
+}
+
+/* Anything but ST_OK: no more rows of this run are handed out, and remote_run returns that status. */
+typedef enum status remote_row_fn(void *arg, const struct remote_row *row);
+
+#define REMOTE_PARAMS 24
+
+struct request {
+    const char *text; /* of the connection's dialect */
+    const struct param *params;
+    int nparams;
+    size_t nrows; /* how many values the parameters with many have */
+    remote_row_fn *fn;
+    void *arg;
+    /* When expect is set: as many rows must have been changed (PostgreSQL), or none inserted by an INSERT ...
+       ON DUPLICATE KEY UPDATE (MariaDB), else ST_INTERNAL with this text. */
+    const char *expect;
+    int64_t *ret_changed; /* rows changed; may be NULL. Written by remote_run */
+};
+
+struct remote;
+
+struct remote_ops {
+    void (*close)(struct remote *c);
+    void (*add)(struct remote *c, const struct request *r);
+    enum status (*run)(struct remote *c, struct error *err);
+    enum status (*script)(struct remote *c, const char *text, struct error *err);
+    bool (*idle)(struct remote *c);
+};
+
+struct remote {
+    const struct remote_ops *ops;
+    enum remote_dialect dialect;
+    bool lost;            /* nothing but closing works any more */
+    uint32_t timeout_ms;  /* of an answer */
+    uint64_t round_trips; /* that were waited for */
+    char prefix[64];      /* of the tables' names: "larder_" */
+    char server[64];      /* "PostgreSQL 15.8" */
+    char place[160];      /* "larder on db.example:5432", for messages: no password */
+};
+
+struct remote_options {
+    const char *url; /* postgres://, postgresql://, mysql://, mariadb:// */
+    uint32_t connect_ms;
+    uint32_t timeout_ms;
+};
+
+/* Whether a URL is one of ours. */
+bool remote_is_url(const char *url);
+
+enum status remote_open(const struct remote_options *o, struct remote **ret, struct error *err) MUST_CHECK;
+
+/* c may be NULL. */
+static inline void remote_close(struct remote *c)
+{
+    if (c)
+        c->ops->close(c);
+}
+
+/* Queues a statement; everything is copied but for where answers go. */
+static inline void remote_add(struct remote *c, const struct request *r)
+{
+    c->ops->add(c, r);
+}
+
+/* A statement without parameters or answer. */
+void remote_add_text(struct remote *c, const char *text);
+
+/* Sends what was added since the last run, in one round trip, and waits for the answers. The first failure is
+   what is returned; what comes behind it is not run. A transaction that the statements have begun is then
+   still open and fails until it is rolled back.
+   ST_CONFLICT: a deadlock, a serialization failure or a key that somebody else has just made: rolled back,
+   the same may work when it is tried again. ST_BUSY: a lock was not had in time. ST_IO with c->lost: the
+   connection is gone; whether what was sent has been done nobody knows. */
+static inline MUST_CHECK enum status remote_run(struct remote *c, struct error *err)
+{
+    return c->ops->run(c, err);
+}
+
+/* Runs a text of several statements at once: for schemas. */
+static inline MUST_CHECK enum status remote_script(struct remote *c, const char *text, struct error *err)
+{
+    return c->ops->script(c, text, err);
+}
+
+/* Between transactions: whether the connection still stands, as far as one can see without asking. */
+static inline bool remote_idle(struct remote *c)
+{
+    return !c->lost && c->ops->idle(c);
+}
+
+#endif

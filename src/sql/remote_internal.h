@@ -1,0 +1,24 @@
+/* What the drivers of database servers share. */
+#ifndef LARDER_SQL_REMOTE_INTERNAL_H
+#define LARDER_SQL_REMOTE_INTERNAL_H
+
+#include "base/buf.h"
+#include "sql/remote.h"
+#include "sql/url.h"
+
+enum status postgres_open(const struct remote_options *o, const struct url *u, struct remote **ret,
+                          struct error *err) MUST_CHECK;
+enum status mariadb_open(const struct remote_options *o, const struct url *u, struct remote **ret,
+                         struct error *err) MUST_CHECK;
+
+/* Fills in what every connection has: the time-out, the prefix, the place. */
+enum status remote_init(struct remote *c, const struct remote_options *o, const struct url *u,
+                        struct error *err) MUST_CHECK;
+
+/* Adds a text to out, with the connection's prefix for larder_. */
+void remote_expand(const struct remote *c, struct slice text, struct buf *out);
+
+/* A name without quotes: letters, digits, underscores. */
+bool remote_plain_name(const char *name);
+
+#endif

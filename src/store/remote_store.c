@@ -1,0 +1,500 @@
+/* The store on a database server: connecting, transactions, and what larder_meta and larder_db hold.
+
+   A transaction begins here when the first change is applied: until then reads stand for themselves, because
+   nobody else writes (a lock says so), and BEGIN, the changes and COMMIT go out together. A commit whose
+   answer does not come is ST_UNKNOWN. After a connection was lost the next transaction makes another one,
+   takes the lock again and tells that others may have written. */
+#include "store/remote_store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "store/remote_open.h"
+#include "store/remote_schema.h"
+
+#define BACKOFF_MIN_MS 50
+#define BACKOFF_MAX_MS 2000
+#define CONNECT_MS     5000
+#define TIMEOUT_MS     10000
+
+/* ---- the connection ---- */
+
+static void drop_connection(struct rstore *s)
+{
+    remote_close(s->conn);
+    s->conn = NULL;
+    s->begun = false;
+    s->other = true;
+    s->next_number = -1;
+    s->seq_next = s->seq_end = 0;
+}
+
+enum status rstore_run(struct rstore *s, struct error *err)
+{
+    return remote_run(s->conn, err);
+}
+
+static enum status take_i64(void *arg, const struct remote_row *row)
+{
+    *(int64_t *)arg = remote_i64(row, 0);
+    return ST_OK;
+}
+
+/* Tries to take the tables for this process alone. */
+static enum status take_lock(struct rstore *s, bool *ret, struct error *err)
+{
+    int64_t taken = 0;
+    struct request r = {.text = rtext(s, R_LOCK), .fn = take_i64, .arg = &taken};
+    remote_add(s->conn, &r);
+    enum status st = rstore_run(s, err);
+    *ret = taken == 1;
+    return st;
+}
+
+struct text {
+    char *out;
+    size_t cap;
+};
+
+static enum status take_text(void *arg, const struct remote_row *row)
+{
+    struct text *t = arg;
+    snprintf(t->out, t->cap, "%.*s", (int)row->cells[0].n, row->cells[0].p ? row->cells[0].p : "");
+    return ST_OK;
+}
+
+static enum status locked(struct rstore *s, struct error *err)
+{
+    struct error ignored;
+    char owner[120] = "";
+    struct text t = {owner, sizeof owner};
+    struct request r = {
+        .text = "SELECT value FROM larder_meta WHERE name = 'owner'", .fn = take_text, .arg = &t};
+    remote_add(s->conn, &r);
+    if (rstore_run(s, &ignored) != ST_OK)
+        owner[0] = '\0';
+    return error_set(err, ST_LOCKED, "%s is in use by another server%s%s", s->conn->place,
+                     owner[0] ? ": " : "", owner);
+}
+
+/* Waits up to busy_ms. */
+static enum status lock(struct rstore *s, struct error *err)
+{
+    int64_t deadline = clock_mono_us() + (int64_t)s->busy_ms * 1000;
+    for (;;) {
+        bool taken;
+        enum status st = take_lock(s, &taken, err);
+        if (st != ST_OK || taken)
+            return st;
+        if (clock_mono_us() >= deadline)
+            return locked(s, err);
+        struct timespec pause = {.tv_nsec = 20 * 1000000};
+        nanosleep(&pause, NULL);
+    }
+}
+
+static enum status connect_now(struct rstore *s, struct error *err)
+{
+    struct remote_options o = {.url = s->url, .connect_ms = CONNECT_MS, .timeout_ms = s->timeout_ms};
+    return remote_open(&o, &s->conn, err);
+}
+
+/* A new connection in the place of a lost one. */
+static enum status reconnect(struct rstore *s, struct error *err)
+{
+    int64_t now = clock_mono_us();
+    if (now < s->retry_at)
+        return error_set(err, ST_IO, "the database cannot be reached");
+    enum status st = connect_now(s, err);
+    if (st == ST_OK) {
+        uint32_t patience = s->busy_ms;
+        s->busy_ms = 0;
+        st = lock(s, err);
+        s->busy_ms = patience;
+    }
+    if (st == ST_OK) {
+        s->backoff_ms = BACKOFF_MIN_MS;
+        return ST_OK;
+    }
+    drop_connection(s);
+    s->retry_at = clock_mono_us() + (int64_t)s->backoff_ms * 1000;
+    s->backoff_ms = s->backoff_ms * 2 < BACKOFF_MAX_MS ? s->backoff_ms * 2 : BACKOFF_MAX_MS;
+    return st;
+}
+
+enum status rstore_connected(struct rstore *s, struct error *err)
+{
+    if (s->conn && !s->conn->lost)
+        return ST_OK;
+    if (s->asked != TXN_NONE)
+        return error_set(err, ST_IO, "the connection to the database was lost");
+    if (s->conn)
+        drop_connection(s);
+    return reconnect(s, err);
+}
+
+/* ---- transactions ---- */
+
+static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_changed, struct error *err)
+{
+    struct rstore *s = rstore_of(base);
+    if (s->conn && !remote_idle(s->conn))
+        drop_connection(s);
+    enum status st = rstore_connected(s, err);
+    if (st != ST_OK)
+        return st;
+    if (ret_changed)
+        *ret_changed = s->other;
+    s->other = false;
+    s->asked = kind == STORE_READ ? TXN_READ : kind == STORE_WRITE ? TXN_WRITE : TXN_LAZY;
+    return ST_OK;
+}
+
+void rstore_begin_write(struct rstore *s)
+{
+    if (s->begun)
+        return;
+    remote_add_text(s->conn, rtext(s, R_BEGIN));
+    if (s->soon || s->asked == TXN_LAZY)
+        remote_add_text(s->conn, rtext(s, R_SOON));
+    s->begun = true;
+}
+
+static void do_rollback(struct store *base)
+{
+    struct rstore *s = rstore_of(base);
+    struct error ignored;
+    s->next_number = -1;
+    if (s->begun && s->conn) {
+        /* What was queued may fail, and the rollback behind it is not run then. */
+        for (int i = 0; i < 2 && !s->conn->lost; i++) {
+            remote_add_text(s->conn, "ROLLBACK");
+            if (rstore_run(s, &ignored) == ST_OK)
+                break;
+        }
+    }
+    s->begun = false;
+    s->asked = TXN_NONE;
+}
+
+static enum status do_commit(struct store *base, struct error *err)
+{
+    struct rstore *s = rstore_of(base);
+    if (s->asked == TXN_NONE)
+        return error_set(err, ST_INTERNAL, "commit without a transaction");
+    if (!s->begun) {
+        s->asked = TXN_NONE;
+        return ST_OK;
+    }
+    remote_add_text(s->conn, "COMMIT");
+    enum status st = rstore_run(s, err);
+    if (st == ST_OK) {
+        s->begun = false;
+        s->asked = TXN_NONE;
+        return ST_OK;
+    }
+    if (s->conn->lost && st == ST_IO) {
+        struct error why = *err;
+        st = error_set(err, ST_UNKNOWN,
+                       "the connection was lost at the commit, whether it was made is unknown: %.120s",
+                       why.text);
+    }
+    do_rollback(base);
+    return st;
+}
+
+/* Runs fn in the running transaction, or in one of its own. */
+static enum status in_transaction(struct rstore *s,
+                                  enum status (*fn)(struct rstore *, void *, struct error *), void *arg,
+                                  struct error *err)
+{
+    bool own = s->asked == TXN_NONE;
+    enum status st = ST_OK;
+    if (own)
+        st = do_begin(&s->base, STORE_WRITE, NULL, err);
+    if (st != ST_OK)
+        return st;
+    rstore_begin_write(s);
+    st = fn(s, arg, err);
+    if (!own)
+        return st;
+    if (st == ST_OK)
+        return do_commit(&s->base, err);
+    do_rollback(&s->base);
+    return st;
+}
+
+/* ---- larder_meta ---- */
+
+static void add_get_meta(struct rstore *s, const char *name, int64_t *ret)
+{
+    const struct param p[] = {param_bytes(slice_str(name))};
+    struct request r = {.text = rtext(s, R_GET_META), .params = p, .nparams = 1, .fn = take_i64, .arg = ret};
+    *ret = -1;
+    remote_add(s->conn, &r);
+}
+
+static enum status no_meta(const char *name, struct error *err)
+{
+    return error_set(err, ST_CORRUPT, "larder_meta has no %s", name);
+}
+
+enum status rstore_get_meta(struct rstore *s, const char *name, int64_t *ret, struct error *err)
+{
+    add_get_meta(s, name, ret);
+    enum status st = rstore_run(s, err);
+    return st == ST_OK && *ret < 0 ? no_meta(name, err) : st;
+}
+
+static void add_set_meta(struct rstore *s, const char *name, const char *value)
+{
+    const struct param p[] = {param_bytes(slice_str(name)), param_bytes(slice_str(value))};
+    struct request r = {.text = rtext(s, R_SET_META), .params = p, .nparams = 2};
+    remote_add(s->conn, &r);
+}
+
+struct id_block {
+    int64_t n, first;
+};
+
+static enum status take_ids(struct rstore *s, void *arg, struct error *err)
+{
+    struct id_block *b = arg;
+    const struct param p[] = {param_i64(b->n)};
+    struct request r = {.text = rtext(s, R_TAKE_IDS), .params = p, .nparams = 1};
+    remote_add(s->conn, &r);
+    enum status st = rstore_get_meta(s, "next_id", &b->first, err);
+    b->first -= b->n;
+    return st;
+}
+
+static enum status do_reserve_ids(struct store *base, int64_t n, int64_t *ret_first, struct error *err)
+{
+    struct id_block b = {.n = n};
+    enum status st = in_transaction(rstore_of(base), take_ids, &b, err);
+    if (st == ST_OK)
+        *ret_first = b.first;
+    return st;
+}
+
+/* ---- databases ---- */
+
+struct listing {
+    struct db_row *dbs;
+    size_t n, found;
+};
+
+static enum status take_db(void *arg, const struct remote_row *row)
+{
+    struct listing *l = arg;
+    if (l->found < l->n && remote_i64(row, 0) == (int64_t)l->found) {
+        l->dbs[l->found] = (struct db_row){
+            .db = (uint32_t)l->found,
+            .number = (uint32_t)remote_i64(row, 1),
+            .keys = remote_i64(row, 2),
+            .expires = remote_i64(row, 3),
+        };
+        l->found++;
+    }
+    return ST_OK;
+}
+
+static enum status do_load_dbs(struct store *base, struct db_row *dbs, size_t n, uint32_t *ret_next_number,
+                               struct error *err)
+{
+    struct rstore *s = rstore_of(base);
+    struct listing l = {.dbs = dbs, .n = n};
+    int64_t next;
+    enum status st = rstore_connected(s, err);
+    if (st != ST_OK)
+        return st;
+    struct request r = {.text = rtext(s, R_LIST_DBS), .fn = take_db, .arg = &l};
+    remote_add(s->conn, &r);
+    add_get_meta(s, "next_db_number", &next);
+    st = rstore_run(s, err);
+    if (st == ST_OK && l.found < n)
+        st = error_set(err, ST_CORRUPT, "larder_db has no row for database %zu", l.found);
+    if (st == ST_OK && next < 0)
+        st = no_meta("next_db_number", err);
+    if (st != ST_OK)
+        return st;
+    s->next_number = next;
+    *ret_next_number = (uint32_t)next;
+    return ST_OK;
+}
+
+/* Gives every logical database below n a row and a number, the new ones an unused one. */
+static enum status create_dbs(struct rstore *s, uint32_t n, struct error *err)
+{
+    int64_t next = 0;
+    enum status st = rstore_get_meta(s, "next_db_number", &next, err);
+    for (uint32_t db = 0; st == ST_OK && db < n; db++) {
+        int64_t added = 0;
+        const struct param p[] = {param_i64(db), param_i64(next)};
+        struct request r = {.text = rtext(s, R_NEW_DB), .params = p, .nparams = 2, .ret_changed = &added};
+        remote_add(s->conn, &r);
+        st = rstore_run(s, err);
+        next += added > 0;
+    }
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, next);
+    add_set_meta(s, "next_db_number", text);
+    return st;
+}
+
+/* ---- opening and closing ---- */
+
+/* "pid 4711 on host box since 2024-05-01 12:00:00 UTC" */
+static void describe_self(char *out, size_t cap)
+{
+    char host[65] = "?", when[32] = "";
+    struct tm tm;
+    time_t now = (time_t)(clock_wall_us() / 1000000);
+    (void)gethostname(host, sizeof host - 1);
+    if (gmtime_r(&now, &tm))
+        strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &tm);
+    snprintf(out, cap, "pid %ld on host %s since %s UTC", (long)getpid(), host, when);
+}
+
+static enum status set_up(struct rstore *s, void *arg, struct error *err)
+{
+    char owner[160];
+    (void)arg;
+    enum status st = create_dbs(s, s->databases, err);
+    if (st != ST_OK)
+        return st;
+    describe_self(owner, sizeof owner);
+    add_set_meta(s, "owner", owner);
+    remote_add_text(s->conn, rtext(s, R_FOLD_COUNTS));
+    remote_add_text(s->conn, rtext(s, R_CLEAR_COUNTS));
+    return rstore_run(s, err);
+}
+
+static void do_close(struct store *base)
+{
+    struct rstore *s = rstore_of(base);
+    struct error ignored;
+    do_rollback(base);
+    if (s->conn && !s->read_only && !s->conn->lost) {
+        add_set_meta(s, "owner", "");
+        (void)(rstore_run(s, &ignored) == ST_OK);
+    }
+    remote_close(s->conn);
+    arena_release(&s->arena);
+    buf_release(&s->text);
+    mem_free(s->url);
+    mem_free(s);
+}
+
+/* A database without tables gets them, if this role may; older ones are for `larder migrate`. */
+static enum status ensure_schema(struct rstore *s, struct error *err)
+{
+    int64_t version;
+    enum status st = remote_schema_version(s->conn, &version, err);
+    if (st != ST_OK || version != 0)
+        return st != ST_OK ? st : remote_schema_expect(s->conn, err);
+    st = remote_schema_migrate(s->conn, &version, err);
+    return st == ST_DENIED ? remote_schema_expect(s->conn, err) : st;
+}
+
+static const struct store_ops rstore_ops;
+
+enum status remote_store_open(const struct store_options *o, struct store **ret, struct error *err)
+{
+    struct rstore *s = mem_zalloc(sizeof *s);
+    s->base.ops = &rstore_ops;
+    s->url = mem_strdup(o->url);
+    s->timeout_ms = TIMEOUT_MS;
+    s->busy_ms = o->busy_ms;
+    s->backoff_ms = BACKOFF_MIN_MS;
+    s->databases = o->databases;
+    s->soon = o->durability != DURABILITY_ALWAYS;
+    s->next_number = -1;
+    s->read_only = true; /* until it is ours to write */
+    enum status st = connect_now(s, err);
+    if (st == ST_OK)
+        st = o->read_only ? remote_schema_expect(s->conn, err) : ensure_schema(s, err);
+    if (st == ST_OK && !o->read_only)
+        st = lock(s, err);
+    if (st == ST_OK && !o->read_only) {
+        st = in_transaction(s, set_up, NULL, err);
+        s->read_only = st != ST_OK;
+    }
+    if (st != ST_OK) {
+        do_close(&s->base);
+        return st;
+    }
+    *ret = &s->base;
+    return ST_OK;
+}
+
+/* ---- the rest ---- */
+
+static enum status do_info(struct store *base, struct store_info *ret, struct error *err)
+{
+    struct rstore *s = rstore_of(base);
+    int64_t two[2] = {0, 0};
+    enum status st = rstore_connected(s, err);
+    if (st != ST_OK)
+        return st;
+    struct request r = {.text = rtext(s, R_SIZE), .fn = rread_two, .arg = two};
+    remote_add(s->conn, &r);
+    st = rstore_run(s, err);
+    *ret = (struct store_info){.bytes = (uint64_t)two[0], .free_bytes = (uint64_t)two[1]};
+    memcpy(ret->engine, s->conn->server, sizeof ret->engine);
+    return st;
+}
+
+static enum status do_set_durability(struct store *base, enum durability d, struct error *err)
+{
+    (void)err;
+    rstore_of(base)->soon = d != DURABILITY_ALWAYS;
+    return ST_OK;
+}
+
+static enum status touch(struct rstore *s, void *arg, struct error *err)
+{
+    char text[24];
+    (void)arg;
+    (void)err;
+    snprintf(text, sizeof text, "%" PRId64, clock_wall_us());
+    add_set_meta(s, "synced", text);
+    return ST_OK;
+}
+
+/* A commit that is durable, and with it all before it. */
+static enum status do_sync(struct store *base, struct error *err)
+{
+    struct rstore *s = rstore_of(base);
+    bool soon = s->soon;
+    s->soon = false;
+    enum status st = in_transaction(s, touch, NULL, err);
+    s->soon = soon;
+    return st;
+}
+
+static const struct store_ops rstore_ops = {
+    .close = do_close,
+    .begin = do_begin,
+    .get_keys = rread_get_keys,
+    .get_items = rread_get_items,
+    .scan_keys = rread_scan_keys,
+    .scan_items = rread_scan_items,
+    .count_items = rread_count_items,
+    .count_dead = rread_count_dead,
+    .count_keys = rread_count_keys,
+    .load_dbs = do_load_dbs,
+    .reserve_ids = do_reserve_ids,
+    .apply = rapply,
+    .commit = do_commit,
+    .rollback = do_rollback,
+    .sweep = rsweep,
+    .info = do_info,
+    .set_durability = do_set_durability,
+    .sync = do_sync,
+};

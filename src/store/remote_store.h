@@ -1,0 +1,140 @@
+/* Private to the files of the store on a database server: remote_store.c (opening, transactions),
+   remote_texts.c, remote_read.c, remote_apply.c and remote_sweep.c. Everyone else sees store/store.h. */
+#ifndef LARDER_STORE_REMOTE_STORE_H
+#define LARDER_STORE_REMOTE_STORE_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "sql/remote.h"
+#include "store/rows.h"
+#include "store/store.h"
+
+/* Statements with a fixed text, see remote_texts.c. */
+enum remote_statement {
+    R_GET_KEY,
+    R_GET_KEYS,
+    R_INSERT_KEYS,
+    R_UPDATE_KEYS,
+    R_COUNT_EXPIRED,
+    R_COUNT_DEAD_HASHES,
+    R_COUNT_KEYS,
+    R_COUNT_EXPIRES,
+    R_LIST_DBS,
+    R_GET_META,
+    R_SET_META,
+    R_TAKE_IDS,
+    R_NEXT_SEQ,
+    R_NEW_DB,
+    R_PUT_DBS,
+    R_FOLD_COUNTS,
+    R_CLEAR_COUNTS,
+    R_PUT_TRASH,
+    R_DEAD_KEYS,
+    R_DB_KEYS,
+    R_DELETE_KEYS,
+    R_LIST_TRASH,
+    R_DELETE_TRASH,
+    R_TAKE_OFF_DB,
+    R_ANYTHING,
+    R_COUNT_FIELDS,
+    R_LOCK,
+    R_SIZE,
+    R_BEGIN,
+    R_SOON,
+    R_STATEMENTS
+};
+
+struct rstore {
+    struct store base;
+    struct remote *conn; /* NULL: not connected */
+    char *url;
+    uint32_t timeout_ms, busy_ms;
+    uint32_t databases;
+    bool read_only;
+    bool soon; /* commits need not be durable at once: the durability asks for less */
+    enum { TXN_NONE, TXN_READ, TXN_LAZY, TXN_WRITE } asked; /* the transaction that the caller is in */
+    bool begun;                /* the server has been told of it, or will be before anything else */
+    bool other;                /* somebody else may have written since the last transaction */
+    int64_t retry_at;          /* not before this is a connection tried again */
+    uint32_t backoff_ms;       /* and how long to wait after the next failure */
+    int64_t next_number;       /* larder_meta's next_db_number; -1: has to be read */
+    int64_t seq_next, seq_end; /* numbers for new key rows */
+    struct arena arena;        /* for the call that is running */
+    struct buf text;           /* of a composed statement */
+};
+
+static inline struct rstore *rstore_of(struct store *s)
+{
+    return (struct rstore *)s;
+}
+
+/* ---- remote_texts.c ---- */
+
+const char *rtext(const struct rstore *s, enum remote_statement which);
+const char *rtext_get_items(struct rstore *s, enum item_table t);
+const char *rtext_put_items(const struct rstore *s, enum item_table t);
+const char *rtext_delete_items(struct rstore *s, enum item_table t);
+const char *rtext_sweep_items(struct rstore *s, enum item_table t);
+const char *rtext_sweep_trash(struct rstore *s, enum item_table t);
+
+/* A scan of items: ?1 id, ?2 and ?3 bounds, ?4 limit, ?5 and ?6 the names that go with scores, ?7 rows to
+   skip; after: only rows behind the place (?8, ?9). exact: names are compared whole, see remote_names.h. */
+const char *rtext_scan_items(struct rstore *s, const struct item_scan *q, bool after, bool exact);
+
+/* A scan of keys: ?1 db, ?2 and ?3 bounds of keys, ?2 the seq to stay below, ?4 limit, ?5 now, ?6 rows to
+   skip. */
+const char *rtext_scan_keys(struct rstore *s, const struct key_scan *q, bool has_end, bool exact);
+
+/* Members from (?2, ?5) to before (?3, ?6). */
+const char *rtext_count_scores(struct rstore *s, bool one, bool exact);
+
+/* A score as a parameter: MariaDB compares places. */
+struct param rstore_score(const struct rstore *s, double score);
+int64_t score_bits(double score);
+int64_t score_place(double score);
+double score_of_bits(int64_t bits);
+
+/* ---- remote_store.c ---- */
+
+/* Runs what was queued; a lost connection is noted. */
+enum status rstore_run(struct rstore *s, struct error *err) MUST_CHECK;
+
+/* Connected, or ST_IO. For what happens outside of transactions. */
+enum status rstore_connected(struct rstore *s, struct error *err) MUST_CHECK;
+
+/* Before the first statement of a write: BEGIN goes out with it. */
+void rstore_begin_write(struct rstore *s);
+
+enum status rstore_get_meta(struct rstore *s, const char *name, int64_t *ret, struct error *err) MUST_CHECK;
+
+/* ---- remote_read.c ---- */
+
+enum status rread_get_keys(struct store *s, const struct key_ref *refs, size_t n, store_key_fn *fn, void *arg,
+                           struct error *err) MUST_CHECK;
+enum status rread_get_items(struct store *s, const struct item_ref *refs, size_t n, store_item_fn *fn,
+                            void *arg, struct error *err) MUST_CHECK;
+enum status rread_scan_keys(struct store *s, const struct key_scan *q, store_key_fn *fn, void *arg,
+                            struct error *err) MUST_CHECK;
+enum status rread_scan_items(struct store *s, const struct item_scan *q, store_item_fn *fn, void *arg,
+                             struct error *err) MUST_CHECK;
+enum status rread_count_items(struct store *s, const struct item_scan *q, int64_t *ret,
+                              struct error *err) MUST_CHECK;
+enum status rread_count_dead(struct store *s, uint32_t db, int64_t now, int64_t *ret_keys,
+                             int64_t *ret_expires, struct error *err) MUST_CHECK;
+enum status rread_count_keys(struct store *s, uint32_t db, int64_t *ret_keys, int64_t *ret_expires,
+                             struct error *err) MUST_CHECK;
+
+/* Two numbers of one row. */
+enum status rread_two(void *arg, const struct remote_row *row);
+
+/* ---- remote_apply.c ---- */
+
+enum status rapply(struct store *s, struct changes *c, struct error *err) MUST_CHECK;
+void rapply_trash(struct rstore *s, const struct trash_row *rows, size_t n);
+
+/* ---- remote_sweep.c ---- */
+
+enum status rsweep(struct store *s, const struct sweep_budget *b, struct sweep_result *ret,
+                   struct error *err) MUST_CHECK;
+
+#endif
