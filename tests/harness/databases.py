@@ -7,24 +7,35 @@ As a program it runs a command beside a server, and tells it where: LARDER_TEST_
 """
 
 import contextlib
+import ctypes
 import itertools
 import os
 import pathlib
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.parse
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+if __name__ == "__main__":
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from harness import servers, wait  # noqa: E402
+from harness import wait  # noqa: E402
 
+_libc = ctypes.CDLL(None, use_errno=True)
+_PR_SET_PDEATHSIG = 1
 START_LIMIT = 60.0
 STOP_LIMIT = 60.0
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 def unprivileged(*names):
@@ -76,7 +87,7 @@ class Database:
         if not self.home.exists():
             self.create()
         for _ in range(5):
-            self.port = self.port or servers.free_port()
+            self.port = self.port or free_port()
             self.spawn()
             wait.until(lambda: self.process.poll() is not None or self.answers(), f"{self.kind} answers", START_LIMIT)
             if self.process.poll() is None:
@@ -86,7 +97,7 @@ class Database:
 
     def spawn(self):
         def prepare():
-            servers._libc.prctl(servers._PR_SET_PDEATHSIG, signal.SIGKILL)
+            _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(

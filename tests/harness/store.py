@@ -1,11 +1,14 @@
 """Where a Larder under test keeps its data. The one place that makes store URLs.
 
-LARDER_TEST_STORE chooses the database: "sqlite" (default). Another database adds a class here.
+LARDER_TEST_STORE chooses the database: "sqlite" (default), "postgres" or "mariadb". Another database adds a class here.
 """
 
+import atexit
 import os
 import pathlib
 import sqlite3
+
+from . import databases
 
 CHOICE = os.environ.get("LARDER_TEST_STORE", "sqlite")
 
@@ -30,7 +33,41 @@ class SqliteStore:
             connection.close()
 
 
-KINDS = {"sqlite": SqliteStore}
+_servers = {}
+
+
+def server(kind):
+    """The database server of this kind that the tests of a session share; it goes when they have ended."""
+    if kind not in _servers:
+        _servers[kind] = databases.KINDS[kind]().start()
+        atexit.register(_servers[kind].remove)
+    return _servers[kind]
+
+
+class ServerStore:
+    """A database of its own on the server that the tests share."""
+
+    kind = None
+
+    def __init__(self, _folder=None, *, on=None, **options):
+        self.server = on or server(self.kind)
+        self.name = self.server.new_database()
+        self.url = self.server.url(self.name, **options)
+
+    def query(self, sql):
+        """Runs statements on a connection of their own; all rows, as texts."""
+        return self.server.query(sql, self.name)
+
+
+class PostgresStore(ServerStore):
+    kind = "postgres"
+
+
+class MariaStore(ServerStore):
+    kind = "mariadb"
+
+
+KINDS = {"sqlite": SqliteStore, "postgres": PostgresStore, "mariadb": MariaStore}
 
 
 def new(folder):
