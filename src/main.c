@@ -12,12 +12,14 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/hide.h"
 #include "base/log.h"
 #include "command/command.h"
 #include "config/config.h"
 #include "engine/engine.h"
 #include "server/worker.h"
 #include "store/check.h"
+#include "store/migrate.h"
 #include "store/store.h"
 
 enum { EXIT_USAGE = 2, EXIT_FINDINGS = 3 };
@@ -46,6 +48,7 @@ static int cmd_help(void)
         "Usage:\n"
         "  larder [serve] [FILE] [OPTION...]   serve clients; FILE is a config file\n"
         "  larder check [--store URL]          check the tables and the integrity of a database\n"
+        "  larder migrate [--store URL]        create the tables of a database, or bring them up to date\n"
         "  larder config [--markdown]          print a config file with every option and its default\n"
         "  larder commands                     print the commands it knows, as Markdown\n"
         "  larder --help | --version\n\n"
@@ -102,6 +105,25 @@ static int cmd_check(int argc, char **argv)
         code = complain(err.text, EXIT_FAILURE);
     else if (!sound)
         code = EXIT_FINDINGS;
+    config_release(&config);
+    return code;
+}
+
+static int cmd_migrate(int argc, char **argv)
+{
+    struct config config;
+    struct error err;
+    int64_t from = 0, to = 0;
+    config_init(&config);
+    int code = EXIT_SUCCESS;
+    if (config_load(&config, argc, argv, &err) != ST_OK)
+        code = complain(err.text, EXIT_USAGE);
+    else if (store_migrate(config.store, &from, &to, &err) != ST_OK)
+        code = complain(err.text, EXIT_FAILURE);
+    else if (from == to)
+        printf("schema version %lld, nothing to do\n", (long long)to);
+    else
+        printf("schema version %lld, was %lld\n", (long long)to, (long long)from);
     config_release(&config);
     return code;
 }
@@ -186,7 +208,8 @@ static const char *shown(const struct config *c, const char *name, char *out, si
     struct buf value = {0};
     config_get(c, config_find(slice_str(name)), true, &value);
     buf_add(&value, "", 1);
-    log_quote(out, cap, value.p);
+    char plain[256];
+    log_quote(out, cap, hide_password(plain, sizeof plain, value.p));
     buf_release(&value);
     return out;
 }
@@ -292,6 +315,8 @@ int main(int argc, char **argv)
         return cmd_version();
     if (strcmp(command, "check") == 0)
         return cmd_check(argc - 2, argv + 2);
+    if (strcmp(command, "migrate") == 0)
+        return cmd_migrate(argc - 2, argv + 2);
     if (strcmp(command, "config") == 0)
         return cmd_config(argc - 2, argv + 2);
     if (strcmp(command, "commands") == 0)

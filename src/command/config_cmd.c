@@ -7,6 +7,7 @@
 
 #include <assert.h>
 
+#include "base/hide.h"
 #include "base/buf.h"
 #include "base/glob.h"
 #include "command/args.h"
@@ -109,7 +110,13 @@ static enum status config_get_command(struct call *c)
             continue;
         struct buf value = {0};
         config_get(c->server->config, o, false, &value);
-        reply_bulk(c->reply, buf_slice(&value));
+        if (strcmp(o->name, "store") == 0) {
+            char shown[512];
+            buf_add(&value, "", 1);
+            reply_bulk_str(c->reply, hide_password(shown, sizeof shown, value.p));
+        } else {
+            reply_bulk(c->reply, buf_slice(&value));
+        }
         buf_release(&value);
         n++;
     }

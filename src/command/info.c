@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/hide.h"
 #include "base/mem.h"
 #include "command/server.h"
 #include "engine/engine.h"
@@ -318,7 +319,8 @@ static void info_larder(struct call *c, struct buf *out)
     const struct cache *cache = engine_cache(c->server->engine);
     const struct cache_stats *rows = cache_get_stats(cache);
     add_text(out, "larder_version", LARDER_VERSION);
-    add_text(out, "store", config->store);
+    char shown[512];
+    add_text(out, "store", hide_password(shown, sizeof shown, config->store));
     add_text(out, "durability", durabilities[config->durability]);
     add_store(c, out);
     add_u64(out, "cache_budget_bytes", cache_budget(cache));

@@ -473,13 +473,14 @@ enum status postgres_open(const struct remote_options *o, const struct url *u, s
     p->base.ops = &postgres_ops;
     p->base.dialect = REMOTE_POSTGRES;
     enum status st = remote_init(&p->base, o, u, err);
-    if (st == ST_OK && schema && !remote_plain_name(schema))
+    if (st == ST_OK && schema && (!remote_plain_name(schema) || strlen(schema) > 60))
         st = error_set(err, ST_INVALID, "schema=%s: small letters, digits and underscores are possible",
                        schema);
     if (st == ST_OK)
         st = do_connect(p, o, u, err);
     if (st == ST_OK) {
         PQsetNoticeProcessor(p->conn, ignore_notice, NULL);
+        snprintf(p->base.schema, sizeof p->base.schema, "%s", schema ? schema : "");
         st = set_up(p, schema, err);
     }
     if (st != ST_OK) {

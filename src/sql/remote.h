@@ -116,6 +116,7 @@ struct remote {
     bool lost;            /* nothing but closing works any more */
     uint32_t timeout_ms;  /* of an answer */
     uint64_t round_trips; /* that were waited for */
+    char schema[64];      /* where the tables are, PostgreSQL only; empty: as the search path has it */
     char prefix[64];      /* of the tables' names: "larder_" */
     char server[64];      /* "PostgreSQL 15.8" */
     char place[160];      /* "larder on db.example:5432", for messages: no password */

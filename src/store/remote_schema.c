@@ -55,8 +55,7 @@ enum status remote_schema_expect(struct remote *c, struct error *err)
 
 /* PostgreSQL: all of it or nothing, one at a time. MariaDB: one at a time. */
 static const char *const begin_text[REMOTE_DIALECTS] = {
-    [REMOTE_POSTGRES] =
-        "BEGIN; SELECT pg_advisory_xact_lock(1818324580, hashtext(current_schema() || 'larder_'))",
+    [REMOTE_POSTGRES] = "BEGIN; SELECT pg_advisory_xact_lock(1818324580, hashtext('larder_'))",
     [REMOTE_MARIADB] = "DO GET_LOCK('larder_ migrate', 30)",
 };
 
@@ -76,12 +75,24 @@ static enum status run_step(struct remote *c, const struct remote_schema_step *s
     return st == ST_OK ? remote_script(c, mark, err) : st;
 }
 
+/* The schema of the URL, when there is none yet. */
+static enum status make_schema(struct remote *c, struct error *err)
+{
+    char text[256];
+    if (!c->schema[0])
+        return ST_OK;
+    snprintf(text, sizeof text,
+             "DO $$ BEGIN IF to_regnamespace('%s') IS NULL THEN CREATE SCHEMA %s; END IF; END $$", c->schema,
+             c->schema);
+    return remote_script(c, text, err);
+}
+
 /* Within what begin_text began. */
 static enum status run_steps(struct remote *c, int64_t *ret_from, struct error *err)
 {
     int64_t there = 1, version = 0;
-    enum status st = ST_OK;
-    if (c->dialect == REMOTE_POSTGRES) { /* where an error would end the transaction */
+    enum status st = make_schema(c, err);
+    if (st == ST_OK && c->dialect == REMOTE_POSTGRES) { /* where an error would end the transaction */
         struct request r = {.text = "SELECT (to_regclass('larder_meta') IS NOT NULL)::int::text",
                             .fn = take_number,
                             .arg = &there};

@@ -1,0 +1,11 @@
+/* URLs as people may see them. */
+#ifndef LARDER_BASE_HIDE_H
+#define LARDER_BASE_HIDE_H
+
+#include <stddef.h>
+
+/* A copy of url (cut to cap) with *** in the place of a password: scheme://user:password@host, and
+   ?password=... Returns out. */
+const char *hide_password(char *out, size_t cap, const char *url);
+
+#endif
