@@ -237,6 +237,7 @@ static void end_answer(struct answer *a)
     const struct http_call *x = a->call;
     a->head.date = date_line(a->api);
     a->head.close = x && x->close;
+    a->head.keep = x && x->request.old;
     a->head.bodiless = x && x->request.method == HTTP_HEAD;
     if (x && x->extra.n)
         a->head.extra = x->extra;

@@ -2,12 +2,11 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "base/mem.h"
 #include "base/num.h"
-#include "base/vec.h"
 
 static const char *const header_names[HTTP_HEADERS] = {
     [HTTP_HOST] = "host",
@@ -18,6 +17,7 @@ static const char *const header_names[HTTP_HEADERS] = {
     [HTTP_IF_NONE_MATCH] = "if-none-match",
     [HTTP_ORIGIN] = "origin",
     [HTTP_EXPECT] = "expect",
+    [HTTP_TRANSFER_ENCODING] = "transfer-encoding",
     [HTTP_SEC_FETCH_SITE] = "sec-fetch-site",
     [HTTP_UPSTASH_ENCODING] = "upstash-encoding",
     [HTTP_REQUEST_METHOD] = "access-control-request-method",
@@ -58,9 +58,13 @@ static int on_url(http_parser *p, const char *at, size_t n)
     return 0;
 }
 
+/* The library takes "Content-Length : 3" for "Content-Length: 3". Others take it for another header, and what
+   is a body to one is a request to the other. */
 static int on_header_field(http_parser *p, const char *at, size_t n)
 {
     struct http_in *h = of(p);
+    if (n && memchr(at, ' ', n))
+        return refuse(h, 400, "bad_request", "A header's name has no spaces, nor any before its colon.");
     if (h->in_value)
         h->name.n = 0;
     h->in_value = false;
@@ -76,11 +80,24 @@ static int find_header(struct slice name)
     return i;
 }
 
+/* A value begins, or goes on, on another line: nobody means that any more, and not all understand it. */
+static bool folded(const struct http_in *h, const char *at, size_t n)
+{
+    if (h->in_value)
+        return (size_t)(at - h->base) != h->value_end;
+    while (n && at > h->base && (at[-1] == ' ' || at[-1] == '\t'))
+        at--;
+    return n && at > h->base && at[-1] == '\n';
+}
+
 static int on_header_value(http_parser *p, const char *at, size_t n)
 {
     struct http_in *h = of(p);
     if (h->head_done) /* behind a body in chunks: nobody asks for those */
         return 0;
+    if (folded(h, at, n))
+        return refuse(h, 400, "bad_request", "A header goes over several lines.");
+    h->value_end = (size_t)(at - h->base) + n;
     if (!h->in_value) {
         h->in_value = true;
         h->header = find_header(slice_of(h->base + h->name.off, h->name.n));
@@ -91,9 +108,29 @@ static int on_header_value(http_parser *p, const char *at, size_t n)
             h->values[h->header] = (struct http_span){(size_t)(at - h->base), 0};
         }
     }
-    if (h->header < HTTP_HEADERS && !extend(h, &h->values[h->header], at, n))
-        return refuse(h, 400, "bad_request", "A header goes over several lines.");
+    if (h->header < HTTP_HEADERS)
+        extend(h, &h->values[h->header], at, n);
     return 0;
+}
+
+static struct slice text_of(const struct http_in *h, struct http_span s)
+{
+    return slice_of(h->base + s.off, s.n);
+}
+
+/* Without the white space around it. */
+static struct slice trim(struct slice s)
+{
+    while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
+        s = slice_of(s.p + 1, s.n - 1);
+    while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
+        s.n--;
+    return s;
+}
+
+static struct slice header_value(const struct http_in *h, enum http_header header)
+{
+    return trim(text_of(h, h->values[header]));
 }
 
 static const char too_large[] = "The body is longer than http-max-body.";
@@ -107,7 +144,11 @@ static int on_headers_complete(http_parser *p)
         return refuse(h, 505, "http_version_not_supported", "Speak HTTP/1.1.");
     if (p->http_minor >= 1 && !h->has[HTTP_HOST])
         return refuse(h, 400, "bad_request", "A request needs a Host header.");
-    if (h->has[HTTP_EXPECT] && !http_wants_continue(h))
+    if (h->has[HTTP_TRANSFER_ENCODING] && p->http_minor == 0)
+        return refuse(h, 400, "bad_request", "HTTP/1.0 has no chunks: send a Content-Length.");
+    if (h->has[HTTP_TRANSFER_ENCODING] && !slice_is(header_value(h, HTTP_TRANSFER_ENCODING), "chunked"))
+        return refuse(h, 501, "unknown_coding", "Transfer-Encoding takes chunked alone.");
+    if (h->has[HTTP_EXPECT] && p->http_minor >= 1 && !http_wants_continue(h))
         return refuse(h, 417, "expectation_failed", "Expect takes 100-continue alone.");
     if (p->content_length != UINT64_MAX && p->content_length > h->limits->max_body)
         return refuse(h, 413, "body_too_large", too_large);
@@ -120,9 +161,8 @@ static int on_body(http_parser *p, const char *at, size_t n)
     h->body_bytes += n;
     if (h->body_bytes > h->limits->max_body)
         return refuse(h, 413, "body_too_large", too_large);
-    struct http_span *last = h->nmore ? &h->more[h->nmore - 1] : &h->body;
-    if (!extend(h, last, at, n))
-        VEC_PUSH(h->more, h->nmore, h->cap_more) = (struct http_span){(size_t)(at - h->base), n};
+    if (!h->in_chunks)
+        h->in_chunks = !extend(h, &h->body, at, n);
     return 0;
 }
 
@@ -145,17 +185,13 @@ static const http_parser_settings settings = {
 
 /* ---- reading ---- */
 
+/* What may stand around a body's chunks, beyond an eighth of the longest body. */
+#define CHUNK_WORDS ((size_t)64 << 10)
+
 void http_init(struct http_in *h)
 {
     *h = (struct http_in){.header = HTTP_HEADERS};
     http_parser_init(&h->parser, HTTP_REQUEST);
-}
-
-void http_release(struct http_in *h)
-{
-    mem_free(h->more);
-    h->more = NULL;
-    h->nmore = h->cap_more = 0;
 }
 
 /* All but the library's parser, which is ready for the next request already. */
@@ -166,7 +202,7 @@ static void next_request(struct http_in *h)
     h->header = HTTP_HEADERS;
     h->url = h->name = h->body = (struct http_span){0, 0};
     memset(h->has, 0, sizeof h->has);
-    h->nmore = 0;
+    h->in_chunks = false;
     h->body_bytes = 0;
 }
 
@@ -176,31 +212,27 @@ void http_reset(struct http_in *h)
     http_parser_init(&h->parser, HTTP_REQUEST);
 }
 
-/* Without the white space around it. */
-static struct slice trim(struct slice s)
+/* Behind a chunk: the next one, which may be empty. The library has found all of this to be sound. */
+static struct http_span next_chunk(const struct http_in *h, struct http_span chunk)
 {
-    while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
-        s = slice_of(s.p + 1, s.n - 1);
-    while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
-        s.n--;
-    return s;
+    const char *p = h->base + chunk.off + chunk.n + 2; /* and its line end */
+    char *rest;
+    size_t n = (size_t)strtoull(p, &rest, 16);
+    const char *line_end = memchr(rest, '\n', (size_t)(h->base + h->pos - rest));
+    return (struct http_span){(size_t)(line_end + 1 - h->base), n};
 }
 
-static struct slice text_of(const struct http_in *h, struct http_span s)
-{
-    return slice_of(h->base + s.off, s.n);
-}
-
+/* Chunks are found again rather than remembered: there may be a million of them. */
 static struct slice body_of(const struct http_in *h, struct arena *arena)
 {
-    if (h->nmore == 0)
+    if (!h->in_chunks)
         return text_of(h, h->body);
     char *to = arena_alloc(arena, (size_t)h->body_bytes);
-    size_t n = h->body.n;
-    memcpy(to, h->base + h->body.off, n);
-    for (size_t i = 0; i < h->nmore; i++) {
-        memcpy(to + n, h->base + h->more[i].off, h->more[i].n);
-        n += h->more[i].n;
+    size_t n = 0;
+    for (struct http_span c = h->body; c.n; c = next_chunk(h, c)) {
+        assert(n + c.n <= h->body_bytes && c.off + c.n <= h->pos);
+        memcpy(to + n, h->base + c.off, c.n);
+        n += c.n;
     }
     return slice_of(to, n);
 }
@@ -234,10 +266,11 @@ static void describe(const struct http_in *h, struct arena *arena, struct http_r
         .query = mark ? slice_of(mark + 1, url.n - path - 1) : slice_of(url.p + url.n, 0),
         .body = body_of(h, arena),
         .keep_alive = http_should_keep_alive(&h->parser),
+        .old = h->parser.http_minor == 0,
     };
-    for (int i = 0; i < HTTP_HEADERS; i++)
+    for (enum http_header i = 0; i < HTTP_HEADERS; i++)
         if (h->has[i])
-            ret->headers[i] = trim(text_of(h, h->values[i]));
+            ret->headers[i] = header_value(h, i);
 }
 
 /* What the library found wrong, in words for a client. */
@@ -288,6 +321,10 @@ enum http_result http_parse(struct http_in *h, struct slice data, const struct h
         h->pos += http_parser_execute(&h->parser, &settings, data.p + h->pos, data.n - h->pos);
     if (h->refusal.status)
         return HTTP_BAD;
+    if (h->head_done && h->pos > limits->max_head + h->body_bytes + limits->max_body / 8 + CHUNK_WORDS) {
+        refuse(h, 413, "body_too_large", "The body comes in chunks that are too small.");
+        return HTTP_BAD;
+    }
     if (h->whole) {
         describe(h, arena, ret);
         *ret_used = h->pos;
@@ -309,13 +346,13 @@ enum http_result http_parse(struct http_in *h, struct slice data, const struct h
 
 bool http_wants_continue(const struct http_in *h)
 {
-    return h->head_done && h->has[HTTP_EXPECT] &&
-           slice_is(trim(text_of(h, h->values[HTTP_EXPECT])), "100-continue");
+    return h->head_done && h->has[HTTP_EXPECT] && h->parser.http_minor >= 1 &&
+           slice_is(header_value(h, HTTP_EXPECT), "100-continue");
 }
 
 struct slice http_header_seen(const struct http_in *h, enum http_header header)
 {
-    return h->has[header] ? trim(text_of(h, h->values[header])) : slice_of(NULL, 0);
+    return h->has[header] ? header_value(h, header) : slice_of(NULL, 0);
 }
 
 /* ---- headers ---- */
@@ -510,6 +547,8 @@ void http_add_head(struct buf *out, size_t start, const struct http_head *head)
     }
     if (head->close)
         p = put(p, "Connection: close\r\n");
+    else if (head->keep)
+        p = put(p, "Connection: keep-alive\r\n");
     size_t n = (size_t)(p - first);
     assert(n <= sizeof first);
     size_t total = n + head->date.n + head->extra.n + 2;

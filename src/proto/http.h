@@ -3,7 +3,10 @@
    The grammar is libhttp-parser's; here is what it is given and what becomes of its callbacks. As with
    resp.h, the caller keeps the bytes of an unfinished request in one contiguous buffer and calls again when
    there are more: nothing is read twice, and how the input was cut into pieces never changes the result.
-   A body with a length is borrowed from that buffer; one that came in chunks is put together in the arena. */
+   A body with a length is borrowed from that buffer; one that came in chunks is put together in the arena.
+
+   Where the grammar leaves room, and a proxy before us might read something else, the request is refused: a
+   length said twice, codings other than chunked, headers over several lines, spaces in their names. */
 #ifndef LARDER_PROTO_HTTP_H
 #define LARDER_PROTO_HTTP_H
 
@@ -33,6 +36,7 @@ enum http_header {
     HTTP_IF_NONE_MATCH,
     HTTP_ORIGIN,
     HTTP_EXPECT,
+    HTTP_TRANSFER_ENCODING,
     HTTP_SEC_FETCH_SITE,
     HTTP_UPSTASH_ENCODING,
     HTTP_REQUEST_METHOD, /* Access-Control-Request-Method */
@@ -46,6 +50,7 @@ struct http_request {
     struct slice headers[HTTP_HEADERS]; /* p is NULL: not there */
     struct slice body;
     bool keep_alive;
+    bool old; /* of HTTP/1.0: a connection that goes on has to be told so */
 };
 
 /* Why a request cannot be read: an answer with this status, then the end of the connection. */
@@ -71,20 +76,19 @@ struct http_in {
     size_t want;
     struct http_refusal refusal;
     bool head_done, whole;
-    bool in_value; /* the last callback was about a header's value */
-    int header;    /* enum http_header it belongs to, or HTTP_HEADERS */
+    bool in_value;    /* the last callback was about a header's value */
+    int header;       /* enum http_header it belongs to, or HTTP_HEADERS */
+    size_t value_end; /* of the last header: where its value goes on, unless it is folded */
     struct http_span url, name, values[HTTP_HEADERS];
     bool has[HTTP_HEADERS];
-    struct http_span body;  /* of which the first run ... */
-    struct http_span *more; /* ... and the other chunks */
-    size_t nmore, cap_more;
+    struct http_span body; /* all of it, or the first chunk ... */
+    bool in_chunks;        /* ... behind which others come */
     uint64_t body_bytes;
     const char *base; /* during a call: the request's first byte */
     const struct http_limits *limits;
 };
 
 void http_init(struct http_in *h);
-void http_release(struct http_in *h);
 
 /* Forgets an unfinished request: the next call gets it again from its first byte. */
 void http_reset(struct http_in *h);
@@ -118,7 +122,8 @@ struct http_head {
     int64_t version;          /* of what was asked for, as its ETag; 0: none */
     struct slice date;        /* "Date: ...\r\n" */
     struct slice extra;       /* more headers, each with its line end */
-    bool close;               /* the connection ends behind it */
+    bool close;               /* the connection ends behind it ... */
+    bool keep;                /* ... or does not, which HTTP/1.0 has to be told */
     bool bodiless;            /* to HEAD: the length is told, the body is not */
 };
 

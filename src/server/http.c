@@ -30,7 +30,6 @@ static void open_http(struct client *c)
 
 static void release(struct client *c)
 {
-    http_release(&c->http->in);
     mem_free(c->http);
     c->worker->nhttp--;
 }
@@ -176,7 +175,7 @@ static bool tick(struct client *c, int64_t now_us)
 
 static size_t memory(const struct client *c)
 {
-    return sizeof *c->http + c->http->in.cap_more * sizeof *c->http->in.more;
+    return sizeof *c->http;
 }
 
 const struct protocol http_protocol = {

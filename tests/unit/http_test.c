@@ -39,7 +39,6 @@ static void transcribe(struct slice input, size_t step, struct buf *out)
             given = input.n - given > step ? given + step : input.n;
         }
     }
-    http_release(&h);
     arena_release(&arena);
 }
 
@@ -81,6 +80,57 @@ static void chunks(void)
            "3\r\nabc\r\nA;ext=1\r\n0123456789\r\n0\r\nContent-Type: late\r\n\r\nGET /c HTTP/1.1\r\n" HOST
            "\r\n",
            "POST /b? type= [abc0123456789];GET /c? type= [];");
+    EXPECT("POST /b HTTP/1.1\r\n" HOST "Transfer-Encoding: Chunked\r\n\r\n"
+           "0003 ; a=\"b\"\r\nabc\r\n1\r\n\n\r\n2;\r\n\r\n\r\n00\r\n\r\n",
+           "POST /b? type= [abc\n\r\n];");
+    EXPECT("POST /b HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "POST /b? type= [];");
+    EXPECT("POST /b HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nf\r\n0123456789abcde\r\n0\r\n\r\n",
+           "POST /b? type= [0123456789abcde];");
+}
+
+#define CHUNKED(header) "POST /a HTTP/1.1\r\n" HOST header "\r\n\r\n1\r\na\r\n0\r\n\r\n"
+
+/* What one server might read so and another otherwise. */
+static void nothing_is_smuggled(void)
+{
+    EXPECT(CHUNKED("Transfer-Encoding: gzip, chunked"), "501 unknown_coding");
+    EXPECT(CHUNKED("Transfer-Encoding: chunked, gzip"), "501 unknown_coding");
+    EXPECT(CHUNKED("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked"), "400 bad_request");
+    EXPECT(CHUNKED("Transfer-Encoding: identity\r\nTransfer-Encoding: chunked"), "400 bad_request");
+    EXPECT(CHUNKED("Transfer-Encoding : chunked"), "400 bad_request");
+    EXPECT(CHUNKED("Transfer-Encoding:\r\n chunked"), "400 bad_request");
+    EXPECT(CHUNKED("Transfer-Encoding: chunked\r\n "), "400 bad_request");
+    EXPECT(CHUNKED("Transfer-Encoding: chunked\r\nContent-Length : 5"), "400 bad_request");
+    EXPECT("POST /a HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400 bad_request");
+    EXPECT("POST /a HTTP/1.1\r\n" HOST "Content-Length : 1\r\n\r\na", "400 bad_request");
+    EXPECT("POST /a HTTP/1.1\r\n" HOST "Content-Length:\r\n\t1\r\n\r\na", "400 bad_request");
+    EXPECT("GET /a HTTP/1.1\r\n" HOST "X: a\r\n b\r\n\r\n", "400 bad_request");
+    EXPECT("GET /a HTTP/1.1\r\n" HOST "X:\r\n b\r\n\r\n", "400 bad_request");
+    EXPECT("GET /a HTTP/1.1\r\n" HOST "X y: b\r\n\r\n", "400 bad_request");
+    /* Nothing to see here. */
+    EXPECT("GET /a HTTP/1.1\r\n" HOST "X:\r\nContent-Type:y\r\nZ: \r\n\r\n", "GET /a? type=y [];");
+}
+
+/* A body may not take much more than itself in the chunks around it. */
+static void small_chunks(void)
+{
+    struct buf in = {0};
+    buf_addf(&in, "POST /a HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n");
+    for (int i = 0; i < 100; i++)
+        buf_addf(&in, "1;%0600d\r\na\r\n", 0);
+    size_t most = in.len;
+    buf_addf(&in, "0\r\n\r\n");
+    struct buf expected = {0};
+    buf_addf(&expected, "POST /a? type= [%.*s];", 100,
+             "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+             "aaaaa");
+    buf_add(&expected, "", 1);
+    expect(buf_slice(&in), expected.p);
+    in.len = most - 605;
+    buf_addf(&in, "1;%08000d\r\na\r\n0\r\n\r\n", 0);
+    expect(buf_slice(&in), "413 body_too_large");
+    buf_release(&expected);
+    buf_release(&in);
 }
 
 static void refusals(void)
@@ -178,6 +228,8 @@ int main(int argc, char **argv)
     RUN(requests);
     RUN(several_in_a_row);
     RUN(chunks);
+    RUN(nothing_is_smuggled);
+    RUN(small_chunks);
     RUN(refusals);
     RUN(head_limit);
     RUN(tags);
