@@ -1,12 +1,10 @@
 /* Rows in memory: states, undoing, leaving, orders, and handing them out. What scans see of them together
    with the tables is in contract/merge_test.c. */
 #include <math.h>
+#include <pthread.h>
 
-#include "base/rand.h"
-#include "base/vec.h"
 #include "check.h"
 #include "store/memtable.h"
-#include "store/rows.h"
 
 static struct memtable *m;
 
@@ -425,6 +423,50 @@ static void an_empty_table_has_nothing_to_apply(void)
     mem_apply_free(a);
 }
 
+/* One thread hands a frozen table out, another one, its owner, reads it and builds orders. */
+static void *hand_out(void *arg)
+{
+    size_t *rows = arg;
+    struct changes c;
+    int64_t next_id;
+    struct mem_apply *a = mem_apply_new(m);
+    while (mem_apply_next(a, 100, &c, &next_id))
+        *rows += c.nkeys + c.nitems + c.ngone;
+    mem_apply_free(a);
+    return NULL;
+}
+
+static void a_frozen_table_has_two_readers(void)
+{
+    char name[32];
+    for (int i = 0; i < 3000; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        put(name, i + 1, name, i % 2);
+        put_member(i % 10, name, i % 7, i);
+    }
+    size_t rows = 0, walked_rows = 0;
+    pthread_t applier;
+    REQUIRE(pthread_create(&applier, NULL, hand_out, &rows) == 0);
+    for (int order = 0; order < 4; order++) {
+        struct key_scan q = {.order = (enum key_order)order, .seq_below = INT64_MAX};
+        struct mem_walk walk;
+        memtable_walk_keys(m, &q, &walk);
+        while (mem_walk_key(&walk))
+            walked_rows++;
+    }
+    for (int id = 0; id < 10; id++) {
+        struct item_scan q = {.table = ITEM_ZSET, .id = id, .order = ITEMS_BY_SCORE};
+        struct mem_walk walk;
+        memtable_walk_items(m, &q, &walk);
+        while (mem_walk_item(&walk))
+            walked_rows++;
+    }
+    CHECK_STR(value_of("2999"), "2999");
+    pthread_join(applier, NULL);
+    CHECK_EQ(rows, 6000);
+    CHECK_EQ(walked_rows, 3000 * 3);
+}
+
 static void with_table(const char *name, void (*test)(void))
 {
     m = memtable_new(0);
@@ -447,5 +489,6 @@ int main(int argc, char **argv)
     WITH_TABLE(keys_in_every_order);
     WITH_TABLE(in_the_order_of_the_tables);
     WITH_TABLE(an_empty_table_has_nothing_to_apply);
+    WITH_TABLE(a_frozen_table_has_two_readers);
     return check_done();
 }
