@@ -8,10 +8,10 @@ UNITDIR     = $(PREFIX)/lib/systemd/system
 BINARY      = build/release/larder
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench install uninstall lint format docs clean
+.PHONY: help run build test crash-long bench install uninstall lint format docs clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 20
 
 run: ## install what is missing, build, and start the server here (ARGS="--port 7000")
 	scripts/install-packages build
@@ -25,6 +25,12 @@ build: ## the release build, build/release/larder
 test: ## install what is missing and run every test and check
 	scripts/install-packages test
 	scripts/test
+
+crash-long: build ## 1,000 simulated power losses, and kill -9 at every call (some minutes)
+	@cmake --preset dev > /dev/null
+	@cmake --build --preset dev --target crash_recorder crash_replay
+	LARDER_BINARY=$(CURDIR)/$(BINARY) LARDER_CRASH_POINTS=1000 LARDER_CRASH_KILL_STEP=1 /usr/bin/python3 -m pytest \
+	    -c tests/pytest.ini -p no:cacheprovider -s tests/crash/test_power.py tests/crash/test_kill.py tests/crash/test_windows.py
 
 bench: build ## compare with redis-server on this machine (ARGS="--scale 0.1" for a quick look)
 	tests/bench/bench.py $(ARGS)

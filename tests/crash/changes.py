@@ -11,6 +11,7 @@ import bisect
 import collections
 import random
 import threading
+import time
 
 from harness.resp import Closed, encode
 
@@ -37,7 +38,6 @@ EMPTY = {b"list": (), b"hash": frozenset(), b"set": frozenset(), b"zset": frozen
 
 # commands: what is sent. apply: what it does to {(database, key): (value, expire time)}.
 Change = collections.namedtuple("Change", "database commands apply")
-# replies: how many more there are in all with this change's.
 Sent = collections.namedtuple("Sent", "change position")
 
 
@@ -210,19 +210,22 @@ def merged(pairs, new):
 class Writer:
     """Sends change sets, and remembers at which positions of the recording they were sent and acknowledged."""
 
-    def __init__(self, number, seed, position):
+    def __init__(self, number, seed, position, pause=0):
         self.maker = Maker(number, seed)
         self.position = position  # a function
+        self.pause = pause  # seconds between two pipelines
         self.sent = []  # Sent
         self.acknowledged = []  # positions
+        self.times = []  # and when that was, in nanoseconds of the monotonic clock
         self.problem = None
         self.states = None
 
-    def run(self, connection, count):
-        """Sends so many change sets, or until the server is gone."""
+    def run(self, connection, count, done=None):
+        """Sends so many change sets, or until done(), or until the server is gone."""
         try:
             database = 0
-            while count > 0:
+            while count > 0 and not (done and done()):
+                time.sleep(self.pause)
                 n = min(count, self.maker.random.choice([1, 1, 1, 2, 4]))
                 count -= n
                 database = self._pipeline(connection, n, database)
@@ -249,6 +252,7 @@ class Writer:
                     if reply.is_error or any(item.is_error for item in reply.value if reply.kind == b"*"):
                         raise AssertionError(f"{args[:2]!r} answered {reply!r}")
                 self.acknowledged.append(self.position())
+                self.times.append(time.monotonic_ns())
         return database
 
     def freeze(self):
@@ -296,9 +300,9 @@ def shown(value):
     return text if len(text) < 300 else f"{text[:150]} ... {text[-100:]}"
 
 
-def run_all(writers, connect, count):
-    """Each writer sends so many change sets on a connection of its own."""
-    threads = [threading.Thread(target=w.run, args=(connect(), count), daemon=True) for w in writers]
+def run_all(writers, connections, count, done=None):
+    """Each writer sends so many change sets on a connection of its own, or until done()."""
+    threads = [threading.Thread(target=w.run, args=(c, count, done), daemon=True) for w, c in zip(writers, connections)]
     for thread in threads:
         thread.start()
     return threads
@@ -333,7 +337,8 @@ def read(connection, writer):
 def verify(connection, writers, position, lost_after=None):
     """What a server has after a crash at a position: of each writer a prefix of its change sets, with all that were
     acknowledged before the crash (or before `lost_after`, where later ones may be lost). And what was sent when
-    another change set had been acknowledged is not there without it. Returns how many acknowledged ones are lost."""
+    another change set had been acknowledged is not there without it. Returns the least and the largest number of change
+    sets of each writer that explain what is there."""
     ranges = []
     sizes = collections.Counter()
     for writer in writers:
@@ -349,4 +354,4 @@ def verify(connection, writers, position, lost_after=None):
     for writer, (_, most) in zip(writers, ranges):
         before = writer.acknowledged_at(newest)
         assert most >= before, f"{writer.maker.name.decode()} has {most} change sets; later ones than its {before}th are there"
-    return sum(max(0, w.acknowledged_at(position) - most) for w, (_, most) in zip(writers, ranges))
+    return ranges

@@ -4,7 +4,6 @@ on the disk, and starts a server there. README.md has the idea, recording.h and 
 
 import collections
 import concurrent.futures
-import contextlib
 import fcntl
 import mmap
 import os
@@ -30,13 +29,14 @@ REPLAY = TOOLS / "crash_replay"
 DATABASE = "larder.db"
 LOG = DATABASE + "-wal"
 HEADER = 4096
+FRAME_HEADER = 24  # of SQLite's log
 CAPACITY = 4 << 30  # of a recording; the file is sparse
 START_LIMIT = 60
 
 KINDS = [None, "opened", "created", "unlinked", "renamed", "written", "truncated", "syncing", "synced"]
 VARIANTS = ["none", "all", "not-last", "only-last", "earlier", "sizes", "random"]
 
-Entry = collections.namedtuple("Entry", "kind name offset length time")
+Entry = collections.namedtuple("Entry", "kind name offset length time commit")
 Point = collections.namedtuple("Point", "position variant seed")
 
 
@@ -61,13 +61,12 @@ class Recording:
     def environment(self, **more):
         return recorded(self.folder, CRASH_LOG=self.path, **more)
 
-    @contextlib.contextmanager
-    def still(self):
-        """No recorded call is under way while the body runs, so that a process that is killed has not done what is not
-        recorded."""
+    def kill(self, process):
+        """SIGKILL while no recorded call is under way: what is recorded is what was done."""
         fcntl.flock(self.file, fcntl.LOCK_EX)
         try:
-            yield
+            process.kill()
+            process.wait()
         finally:
             fcntl.flock(self.file, fcntl.LOCK_UN)
 
@@ -79,14 +78,19 @@ class Recording:
             kind, file, offset, length, when = struct.unpack_from("<5Q", self.map, at)
             if KINDS[kind] in ("opened", "created"):
                 names[file] = self.map[at + 40 : at + 40 + length].decode()
-            found.append(Entry(KINDS[kind], names.get(file), offset, length, when))
+            # The last frame of a transaction in the log has a size of the database in its header, others a zero.
+            header = KINDS[kind] == "written" and names[file] == LOG and length == FRAME_HEADER
+            commit = header and any(self.map[at + 44 : at + 48])
+            found.append(Entry(KINDS[kind], names.get(file), offset, length, when, commit))
             at += 40 + (length + 7 & ~7)
         return found
 
     def close(self):
+        """The file stays, for whoever wants to look into a failure."""
+        used = HEADER + struct.unpack_from("<Q", self.map, 8)[0]
         self.map.close()
+        self.file.truncate(used)
         self.file.close()
-        self.path.unlink()
 
 
 def recorded(folder, **more):
@@ -216,7 +220,7 @@ def choose(recording, count, seed):
     return sorted(points)
 
 
-def simulate(recording, points, verify, *, base=None, threads=2, folder=None):
+def simulate(recording, points, verify, *, base=None, threads=2):
     """Makes each crash and calls verify(point, folder) on it; the number of crashes with anything unsynced. The
     first failure is raised, with the point it came from."""
     failed = []
@@ -227,7 +231,7 @@ def simulate(recording, points, verify, *, base=None, threads=2, folder=None):
             for point in share:
                 if failed:
                     break
-                state = pathlib.Path(tempfile.mkdtemp(prefix="crash-", dir=folder))
+                state = pathlib.Path(tempfile.mkdtemp(prefix="crash-"))
                 try:
                     uncertain += replay.crash(point, state) > 0
                     verify(point, state)

@@ -25,6 +25,7 @@
    earlier moment), sizes (no data, but the new sizes), random. */
 #include "recording.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -53,7 +54,7 @@ struct image {
 };
 
 struct file {
-    uint64_t inode;
+    uint64_t inode;     /* 0: not opened yet */
     struct image disk;  /* what is there for sure */
     uint64_t *unsynced; /* positions of the calls that changed it since */
     size_t n, cap;
@@ -66,12 +67,11 @@ struct name {
 
 struct step {
     const struct recording_entry *entry;
-    struct file *file; /* that was opened or created here */
+    struct file *file; /* that was created here */
 };
 
 /* The disk after the first `at` entries. */
 struct disk {
-    const char *base;
     struct step *steps;
     uint64_t count, at;
     struct file *files[MAX_FILES];
@@ -259,18 +259,31 @@ static void apply_name(struct name *names, const struct step *s)
     }
 }
 
-static void was_there(struct disk *d, struct step *s)
+/* Files that were there before the recording: their numbers are known when they are opened. */
+static void load_base(struct disk *d, const char *folder)
 {
-    const struct recording_entry *e = s->entry;
+    DIR *dir = opendir(folder);
+    if (!dir)
+        die("cannot open %s: %s", folder, strerror(errno));
+    const struct dirent *entry;
+    while ((entry = readdir(dir))) {
+        if (entry->d_name[0] == '.')
+            continue;
+        struct file *f = new_file(d, 0);
+        load(&f->disk, folder, entry->d_name);
+        set_name(d->names, (const unsigned char *)entry->d_name, strlen(entry->d_name), f);
+    }
+    closedir(dir);
+}
+
+static void was_there(struct disk *d, const struct recording_entry *e)
+{
     if (find_file(d, e->file))
         return;
-    if (!d->base)
+    struct file *f = place(d->names, e->payload, e->length)->file;
+    if (!f || f->inode != 0)
         die("%.*s was there before the recording", (int)e->length, (const char *)e->payload);
-    s->file = new_file(d, e->file);
-    set_name(d->names, e->payload, e->length, s->file);
-    char name[sizeof d->names[0].text];
-    snprintf(name, sizeof name, "%.*s", (int)e->length, (const char *)e->payload);
-    load(&s->file->disk, d->base, name);
+    f->inode = e->file;
 }
 
 /* What came before position `begin` is on the disk from now on. */
@@ -298,7 +311,7 @@ static void advance(struct disk *d, uint64_t to)
         struct file *f;
         switch (e->kind) {
         case RECORDING_OPENED:
-            was_there(d, s);
+            was_there(d, e);
             break;
         case RECORDING_CREATED:
             s->file = new_file(d, e->file);
@@ -511,8 +524,10 @@ int main(int argc, char **argv)
 {
     if (argc < 2 || argc > 3)
         die("usage: replay RECORDING [BASE]");
-    struct disk d = {.base = argc > 2 ? argv[2] : NULL};
+    struct disk d = {0};
     read_recording(&d, argv[1]);
+    if (argc > 2)
+        load_base(&d, argv[2]);
     char line[PATH_MAX + 128], folder[PATH_MAX], variant[16];
     while (fgets(line, sizeof line, stdin)) {
         uint64_t position, seed;

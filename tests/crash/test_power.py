@@ -4,102 +4,16 @@ in order. Also proof that the simulation would notice if it were not so."""
 import filecmp
 import os
 import random
-import subprocess
-import sys
+import shutil
 
 import pytest
 
 from crash import changes, power
-from harness import wait
+from crash.scenario import record, verifier
 
 pytestmark = pytest.mark.sqlite
 
 POINTS = int(os.environ.get("LARDER_CRASH_POINTS", 100))
-WRITERS = 4
-
-CHECKPOINTER = """
-import sqlite3, sys
-db = sqlite3.connect(sys.argv[1], timeout=30, isolation_level=None)
-db.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-for line in sys.stdin:
-    print(db.execute(f"PRAGMA wal_checkpoint({line})").fetchall(), flush=True)
-"""
-
-
-class Checkpointer:
-    """Another process that checkpoints the database when it is told to. The server does so by itself, but after
-    more megabytes than a short recording has."""
-
-    def __init__(self, recording):
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", CHECKPOINTER, recording.folder / power.DATABASE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, **recording.environment()},
-            text=True,
-        )
-
-    def checkpoint(self, mode="PASSIVE"):
-        self.process.stdin.write(mode + "\n")
-        self.process.stdin.flush()
-        return self.process.stdout.readline()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.stdin.close()
-        self.process.stdout.close()
-        assert self.process.wait(60) == 0
-
-
-def record(folder, *options, seed, each=100, phases=("stop", "kill", "stop"), **environment):
-    """A recording of several runs of a server, each ended in another way, while writers write and the log is
-    checkpointed; and the writers."""
-    recording = power.Recording(folder / "recording", folder / "data")
-    writers = [changes.Writer(i, seed + i, lambda: recording.position) for i in range(WRITERS)]
-    r = random.Random(seed)
-    for end in phases:
-        with power.Server(recording.folder, ["--sweep-interval", "20ms", *options], recording.environment(**environment)) as server:
-            server.must_connect().close()
-            with Checkpointer(recording) as checkpointer:
-                threads = changes.run_all(writers, server.must_connect, each)
-                target = 0
-                while any(thread.is_alive() for thread in threads):
-                    target = sum(len(w.acknowledged) for w in writers) + r.randint(each // 8, each)
-                    wait.until(
-                        lambda: sum(len(w.acknowledged) for w in writers) >= target or not any(t.is_alive() for t in threads),
-                        "change sets are acknowledged",
-                    )
-                    checkpointer.checkpoint(r.choice(["PASSIVE", "PASSIVE", "RESTART", "TRUNCATE"]))
-                changes.join_all(threads, writers)
-            if end == "kill":
-                with recording.still():
-                    server.process.kill()
-                    server.process.wait()
-            else:
-                server.stop()
-    for writer in writers:
-        writer.freeze()
-    return recording, writers
-
-
-def verifier(writers, **limits):
-    """What is verified of each crash."""
-
-    def verify(point, folder):
-        r = random.Random(point.seed)
-        if r.random() < 0.3:  # the index of the log is not worth anything after a crash
-            (folder / f"{power.DATABASE}-shm").write_bytes(r.randbytes(r.choice([0, 100, 32768, 65536])))
-        with power.Server(folder) as server, server.must_connect() as connection:
-            changes.verify(connection, writers, point.position, **limits)
-            if r.random() < 0.5:
-                server.stop()
-            power.check(folder)
-
-    return verify
-
-
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     seed = random.randrange(1 << 32)
@@ -121,11 +35,27 @@ def test_the_recording_is_complete(recorded, tmp_path):
     assert filecmp.cmpfiles(recording.folder, tmp_path, there, shallow=False)[0] == there
 
 
-@pytest.mark.parametrize("count", [POINTS // 4, pytest.param(POINTS, marks=pytest.mark.slow)])
-def test_power_loss(recorded, count):
+def test_power_loss(recorded):
     recording, writers, seed = recorded
-    uncertain = power.simulate(recording, power.choose(recording, count, seed + count), verifier(writers))
-    assert uncertain > count / 3, "most crashes had nothing to lose"
+    uncertain = power.simulate(recording, power.choose(recording, POINTS, seed), verifier(writers))
+    assert uncertain > POINTS / 3, "most crashes had nothing to lose"
+
+
+def test_power_loss_during_the_start_that_follows(recorded, tmp_path):
+    """The server that recovers is recorded, and the power fails again, at several moments of its start and its end."""
+    recording, writers, seed = recorded
+    with power.Replay(recording) as replay:
+        for number, point in enumerate(power.choose(recording, POINTS // 25, seed + 1)):
+            base = tmp_path / f"base{number}"
+            base.mkdir()
+            replay.crash(point, base)
+            again = power.Recording(tmp_path / f"again{number}", tmp_path / f"data{number}")
+            shutil.copytree(base, again.folder, dirs_exist_ok=True)
+            with power.Server(again.folder, env=again.environment()) as server, server.must_connect() as connection:
+                connection("PING")
+                server.stop()
+            power.simulate(again, power.choose(again, 10, point.seed), verifier(writers, point.position), base=base)
+            again.close()
 
 
 # --- the simulation notices

@@ -152,7 +152,7 @@ def test_files_that_were_there(recording, tmp_path):
         (folder / "f").write_bytes(OLD)
     run(recording, "fd = make('f'); os.pwrite(fd, NEW, 4096)")
     crash = Crashes(recording, tmp_path, base)
-    assert crash("none") == {"f": OLD}
+    assert crash("all", position=0) == crash("none") == {"f": OLD}
     assert crash("all") == {"f": OLD + NEW}
 
 
