@@ -11,6 +11,9 @@
 /* A body may take a second more for each so many bytes of it. */
 #define SLOWEST_BODY ((int64_t)16 << 10)
 
+/* The status of an answer that is none yet. */
+#define HTTP_CONTINUE 100
+
 struct http_conn {
     struct http_in in;
     int64_t since_us;  /* when the unfinished request began to come; 0: there is none */
@@ -43,10 +46,11 @@ static enum parse_result broken(struct worker *w, struct batch_call *ret, const 
     return PARSE_BROKEN;
 }
 
-/* The head is there, the body is to come: only from those who may, and have been told to go on if they asked.
- */
+/* The head is there, the body is to come: only from those who may, and they are told to go on if they asked,
+   behind the answers to what they asked before. */
 static enum parse_result expect_body(struct worker *w, struct client *c, struct batch_call *ret)
 {
+    static const struct http_refusal go_on = {HTTP_CONTINUE, NULL, NULL};
     static const struct http_refusal stranger = {401, "unauthorized", "The password is missing, or wrong."};
     struct http_conn *h = c->http;
     if (h->head_seen || !h->in.head_done)
@@ -54,11 +58,10 @@ static enum parse_result expect_body(struct worker *w, struct client *c, struct 
     h->head_seen = true;
     if (!http_authorized(&w->server, http_header_seen(&h->in, HTTP_AUTHORIZATION), &w->batch.arena))
         return broken(w, ret, &stranger);
-    if (http_wants_continue(&h->in) && !c->in_batch && c->out.len == 0) {
-        buf_add_slice(&c->out, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
-        client_touch(c);
-    }
-    return PARSE_MORE;
+    if (!http_wants_continue(&h->in))
+        return PARSE_MORE;
+    ret->http = http_prepare_refusal(&go_on, &w->batch.arena);
+    return PARSE_CALL;
 }
 
 static enum parse_result parse(struct worker *w, struct client *c, struct batch_call *ret)
@@ -121,6 +124,10 @@ static int64_t run(struct worker *w, const struct batch_call *call, const struct
 {
     struct client *c = call->client;
     struct http_call *x = call->http;
+    if (x->refusal.status == HTTP_CONTINUE) {
+        buf_add_slice(&c->out, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
+        return 0;
+    }
     x->close |= w->stop;
     int64_t wait = http_answer(w->http, &c->session, x, &c->out, write_err);
     c->http->queued_us = 0;
