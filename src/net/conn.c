@@ -10,6 +10,8 @@
 
 #include "net/tls.h"
 
+#define UNSENT_MAX ((size_t)64 << 10)
+
 /* An option that the system refuses only costs speed: nothing to tell anyone. */
 static void set_option(int fd, int level, int name, int value)
 {
@@ -46,15 +48,17 @@ static void watch(struct event *e, bool *is_on, bool on)
         event_del(e);
 }
 
-/* Watches the socket for what the owner waits for. With TLS that may be the other direction, or nothing at
-   all when the bytes are here already: then the loop comes back without waiting. */
+/* Watches the socket for what the owner waits for. TLS may have bytes of its own to send; a peer that makes
+   it send more and more of them, and takes none, is not read from. And when bytes to read are here already,
+   the loop comes back without waiting. */
 static void settle(struct conn *c)
 {
     static const struct timeval at_once = {0};
-    bool stuck = c->tls && c->tls->wants_write;
-    watch(&c->read_event, &c->awaits_read, c->reading && !stuck);
-    watch(&c->write_event, &c->awaits_write, c->writing || (c->reading && stuck));
-    if (c->tls && c->tls->again_set != (c->reading && c->tls->more)) {
+    size_t unsent = c->tls ? c->tls->unsent.len : 0;
+    bool reading = c->reading && unsent < UNSENT_MAX;
+    watch(&c->read_event, &c->awaits_read, reading);
+    watch(&c->write_event, &c->awaits_write, c->writing || unsent);
+    if (c->tls && c->tls->again_set != (reading && c->tls->more)) {
         c->tls->again_set = !c->tls->again_set;
         if (c->tls->again_set)
             event_add(&c->tls->again, &at_once);
@@ -77,10 +81,12 @@ static void tls_readable(evutil_socket_t fd, short what, void *arg)
 static void tls_writable(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *c = arg;
-    if (c->tls->wants_write)
-        tls_readable(fd, EV_READ, arg);
     if (c->writing)
         c->writable(fd, what, c->arg);
+    else if (tls_flush(c->tls) == CONN_FAILED)
+        c->tls->more = true; /* whoever reads finds out */
+    if (c->fd >= 0)
+        settle(c);
 }
 
 void conn_attach(struct conn *c, struct event_base *base, event_callback_fn readable,
@@ -135,9 +141,11 @@ enum conn_io conn_read(struct conn *c, void *to, size_t n, size_t *ret_n)
 
 enum conn_io conn_write(struct conn *c, const void *from, size_t n, size_t *ret_n)
 {
-    if (c->tls)
-        return tls_write(c->tls, from, n, ret_n);
-    return outcome(send(c->fd, from, n, MSG_NOSIGNAL), ret_n);
+    if (!c->tls)
+        return outcome(send(c->fd, from, n, MSG_NOSIGNAL), ret_n);
+    enum conn_io io = tls_write(c->tls, from, n, ret_n);
+    settle(c);
+    return io;
 }
 
 void conn_refuse(struct conn *c, struct slice last_word)

@@ -1,203 +1,124 @@
+/* Connections. OpenSSL reads from the socket itself, but what it writes goes through unsent: into the socket
+   while that takes it, else into a buffer that is sent later. So a write of OpenSSL's never waits, and the
+   worst of its rules does not apply: when a record is stuck, the same one must be tried again before anything
+   else is written, but a peer that asks for new keys makes a read write, and the connection breaks. */
 #include "net/tls.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <stdio.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 
 #include "base/mem.h"
 #include "net/conn.h"
 
-#define WRITE_MAX ((size_t)1 << 20) /* what one call sends at most, so that others have their turn */
+#define RECORD_MAX ((size_t)16 << 10)
+#define WRITE_MAX  ((size_t)1 << 20) /* what one call sends at most, so that others have their turn */
 
-/* ---- contexts ---- */
+/* ---- what OpenSSL writes to ---- */
 
-/* "what: reason", with the reason from OpenSSL's queue of errors, where the first is the most exact. */
-static enum status refuse(struct error *err, enum status code, const char *what)
+/* Sends what the socket takes now; false when the connection is broken. */
+static bool send_some(int fd, const char *p, size_t n, size_t *ret_n)
 {
-    unsigned long first = ERR_peek_error();
-    const char *reason = first == 0                ? NULL
-                         : ERR_SYSTEM_ERROR(first) ? strerror(ERR_GET_REASON(first))
-                                                   : ERR_reason_error_string(first);
-    ERR_clear_error();
-    return error_set(err, code, "%s: %s", what, reason ? reason : "OpenSSL does not say why");
+    ssize_t sent = send(fd, p, n, MSG_NOSIGNAL);
+    *ret_n = sent > 0 ? (size_t)sent : 0;
+    return sent >= 0 || errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
 
-static enum status refuse_file(struct error *err, const char *option, const char *path)
+static int sink_write(BIO *sink, const char *p, size_t n, size_t *ret_n)
 {
-    char what[sizeof err->text];
-    snprintf(what, sizeof what, "%s %s cannot be used", option, path);
-    return refuse(err, ST_INVALID, what);
+    struct tls *t = BIO_get_data(sink);
+    size_t sent = 0;
+    if (t->unsent.len == 0 && !send_some(t->fd, p, n, &sent))
+        return 0;
+    buf_add(&t->unsent, p + sent, n - sent);
+    *ret_n = n;
+    return 1;
 }
 
-/* Always there: without one OpenSSL asks on the terminal. */
-static int give_password(char *to, int cap, int writing, void *password)
+static long sink_control(BIO *sink, int what, long number, void *pointer)
 {
-    (void)writing;
-    size_t n = strlen(password);
-    if (cap <= 0 || n > (size_t)cap)
-        return -1;
-    memcpy(to, password, n);
-    return (int)n;
+    (void)sink, (void)number, (void)pointer;
+    return what == BIO_CTRL_FLUSH;
 }
 
-static enum status set_certificate(SSL_CTX *ctx, const struct tls_options *o, struct error *err)
-{
-    if (o->cert_file[0] == '\0' || o->key_file[0] == '\0')
-        return error_set(err, ST_INVALID, "TLS needs tls-cert-file and tls-key-file");
-    if (SSL_CTX_use_certificate_chain_file(ctx, o->cert_file) != 1)
-        return refuse_file(err, "tls-cert-file", o->cert_file);
-    char *password = mem_strdup(o->key_file_pass);
-    SSL_CTX_set_default_passwd_cb(ctx, give_password);
-    SSL_CTX_set_default_passwd_cb_userdata(ctx, password);
-    int read = SSL_CTX_use_PrivateKey_file(ctx, o->key_file, SSL_FILETYPE_PEM);
-    SSL_CTX_set_default_passwd_cb_userdata(ctx, NULL);
-    OPENSSL_cleanse(password, strlen(password));
-    mem_free(password);
-    if (read != 1 || SSL_CTX_check_private_key(ctx) != 1)
-        return refuse_file(err, "tls-key-file", o->key_file);
-    return ST_OK;
-}
+static BIO_METHOD *sink_method; /* a constant that OpenSSL makes, once */
 
-static enum status set_authentication(SSL_CTX *ctx, const struct tls_options *o, struct error *err)
+static void make_sink_method(void)
 {
-    const char *file = o->ca_cert_file[0] ? o->ca_cert_file : NULL;
-    const char *folder = o->ca_cert_dir[0] ? o->ca_cert_dir : NULL;
-    static const int modes[] = {
-        [TLS_AUTH_NO] = SSL_VERIFY_NONE,
-        [TLS_AUTH_YES] = SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
-        [TLS_AUTH_OPTIONAL] = SSL_VERIFY_PEER,
-    };
-    SSL_CTX_set_verify(ctx, modes[o->auth_clients], NULL);
-    if (o->auth_clients != TLS_AUTH_NO && !file && !folder)
-        return error_set(err, ST_INVALID,
-                         "tls-ca-cert-file or tls-ca-cert-dir is needed to check clients' certificates "
-                         "(tls-auth-clients no does without)");
-    if (file && SSL_CTX_load_verify_file(ctx, file) != 1)
-        return refuse_file(err, "tls-ca-cert-file", file);
-    struct stat info;
-    if (folder && (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode)))
-        return error_set(err, ST_INVALID, "tls-ca-cert-dir %s is not a folder", folder);
-    if (folder && SSL_CTX_load_verify_dir(ctx, folder) != 1)
-        return refuse_file(err, "tls-ca-cert-dir", folder);
-    return ST_OK;
-}
-
-/* "TLSv1.2 TLSv1.3", one of them, or nothing for both. */
-static enum status set_protocols(SSL_CTX *ctx, const char *list, struct error *err)
-{
-    int lowest = TLS1_3_VERSION, highest = TLS1_2_VERSION;
-    char *copy = mem_strdup(list[0] ? list : "TLSv1.2 TLSv1.3"), *rest = NULL;
-    enum status st = ST_OK;
-    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-        if (strcasecmp(word, "TLSv1.2") == 0)
-            lowest = TLS1_2_VERSION;
-        else if (strcasecmp(word, "TLSv1.3") == 0)
-            highest = TLS1_3_VERSION;
-        else
-            st = error_set(err, ST_INVALID, "tls-protocols takes TLSv1.2 and TLSv1.3, not %s", word);
+    sink_method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "larder");
+    if (sink_method) {
+        BIO_meth_set_write_ex(sink_method, sink_write);
+        BIO_meth_set_ctrl(sink_method, sink_control);
     }
-    mem_free(copy);
-    if (st != ST_OK)
-        return st;
-    if (lowest > highest)
-        return error_set(err, ST_INVALID, "tls-protocols names no protocol");
-    if (SSL_CTX_set_min_proto_version(ctx, lowest) != 1 || SSL_CTX_set_max_proto_version(ctx, highest) != 1)
-        return refuse(err, ST_INVALID, "tls-protocols cannot be used");
-    return ST_OK;
 }
 
-static enum status set_ciphers(SSL_CTX *ctx, const struct tls_options *o, struct error *err)
+static BIO *sink_new(struct tls *t)
 {
-    if (o->ciphers[0] && SSL_CTX_set_cipher_list(ctx, o->ciphers) != 1)
-        return refuse(err, ST_INVALID, "tls-ciphers cannot be used");
-    if (o->ciphersuites[0] && SSL_CTX_set_ciphersuites(ctx, o->ciphersuites) != 1)
-        return refuse(err, ST_INVALID, "tls-ciphersuites cannot be used");
-    if (o->prefer_server_ciphers)
-        SSL_CTX_set_options(ctx, SSL_OP_CIPHER_SERVER_PREFERENCE);
-    SSL_CTX_set_dh_auto(ctx, 1);
-    return ST_OK;
-}
-
-/* A client that comes again may skip most of the handshake. The keys of tickets are the context's, so a
-   session does not outlive the certificates that it was made under. */
-static void set_sessions(SSL_CTX *ctx, const struct tls_options *o)
-{
-    static const unsigned char name[] = "larder";
-    if (!o->session_caching) {
-        SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-        SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET);
-        SSL_CTX_set_num_tickets(ctx, 0);
-        return;
+    static CRYPTO_ONCE once = CRYPTO_ONCE_STATIC_INIT;
+    if (!CRYPTO_THREAD_run_once(&once, make_sink_method) || !sink_method)
+        return NULL;
+    BIO *sink = BIO_new(sink_method);
+    if (sink) {
+        BIO_set_data(sink, t);
+        BIO_set_init(sink, 1);
     }
-    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_SERVER);
-    SSL_CTX_sess_set_cache_size(ctx, (long)o->session_cache_size);
-    SSL_CTX_set_timeout(ctx, (long)o->session_cache_seconds);
-    SSL_CTX_set_session_id_context(ctx, name, sizeof name - 1);
+    return sink;
 }
 
-enum status tls_context_new(const struct tls_options *o, struct ssl_ctx_st **ret, struct error *err)
+enum conn_io tls_flush(struct tls *t)
 {
-    ERR_clear_error();
-    SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
-    if (!ctx)
-        return refuse(err, ST_INTERNAL, "OpenSSL cannot be used");
-    /* A reply buffer moves in memory while it waits, and more is added to its end; the buffers of quiet
-       connections are given back; one read takes whatever the socket has. An end without the peer saying so
-       is an end, as it is without TLS: commands have lengths, so nothing that was cut off runs. */
-    SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                              SSL_MODE_RELEASE_BUFFERS);
-    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
-    SSL_CTX_set_read_ahead(ctx, 1);
-    set_sessions(ctx, o);
-    enum status st = set_protocols(ctx, o->protocols, err);
-    if (st == ST_OK)
-        st = set_ciphers(ctx, o, err);
-    if (st == ST_OK)
-        st = set_certificate(ctx, o, err);
-    if (st == ST_OK)
-        st = set_authentication(ctx, o, err);
-    if (st == ST_OK)
-        *ret = ctx;
-    else
-        SSL_CTX_free(ctx);
-    return st;
+    size_t n = 0;
+    if (t->unsent.len == 0)
+        return CONN_OK;
+    if (!send_some(t->fd, t->unsent.p + t->sent, t->unsent.len - t->sent, &n)) {
+        t->open = false;
+        return CONN_FAILED;
+    }
+    t->sent += n;
+    if (t->sent < t->unsent.len)
+        return CONN_AGAIN;
+    buf_release(&t->unsent);
+    t->sent = 0;
+    return CONN_OK;
 }
 
-void tls_context_free(struct ssl_ctx_st *context)
-{
-    SSL_CTX_free(context);
-}
-
-bool tls_context_expired(struct ssl_ctx_st *context, char ret[TLS_TIME_CHARS])
-{
-    const X509 *certificate = SSL_CTX_get0_certificate(context);
-    BIO *text = BIO_new(BIO_s_mem());
-    int n = 0;
-    if (certificate && text && ASN1_TIME_print(text, X509_get0_notAfter(certificate)))
-        n = BIO_read(text, ret, TLS_TIME_CHARS - 1);
-    ret[n > 0 ? n : 0] = '\0';
-    BIO_free(text);
-    return certificate && X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0;
-}
-
-/* ---- connections ---- */
+/* ---- life ---- */
 
 struct tls *tls_new(struct ssl_ctx_st *context, int fd)
 {
-    SSL *ssl = SSL_new(context);
-    if (!ssl || SSL_set_fd(ssl, fd) != 1) {
-        SSL_free(ssl);
+    struct tls *t = mem_zalloc(sizeof *t);
+    t->fd = fd;
+    t->ssl = SSL_new(context);
+    BIO *source = BIO_new_socket(fd, BIO_NOCLOSE), *sink = sink_new(t);
+    if (!t->ssl || !source || !sink) {
+        BIO_free(source);
+        BIO_free(sink);
+        tls_free(t);
         return NULL;
     }
-    SSL_set_accept_state(ssl);
-    struct tls *t = mem_zalloc(sizeof *t);
-    t->ssl = ssl;
+    SSL_set0_rbio(t->ssl, source);
+    SSL_set0_wbio(t->ssl, sink);
+    SSL_set_accept_state(t->ssl);
     return t;
 }
+
+void tls_free(struct tls *t)
+{
+    if (!t)
+        return;
+    ERR_clear_error();
+    if (t->open && t->unsent.len == 0)
+        SSL_shutdown(t->ssl);
+    ERR_clear_error();
+    SSL_free(t->ssl);
+    buf_release(&t->unsent);
+    mem_free(t);
+}
+
+/* ---- handshakes ---- */
 
 /* Why a handshake failed: what was wrong with the client's certificate, or what OpenSSL did not like. */
 static enum tls_step handshake_failed(const struct tls *t, int saved_errno, struct error *err)
@@ -222,39 +143,36 @@ enum tls_step tls_handshake(struct tls *t, struct error *err)
 {
     ERR_clear_error();
     errno = 0;
-    int done = SSL_do_handshake(t->ssl);
+    enum conn_io io = tls_flush(t);
+    if (io == CONN_AGAIN)
+        return TLS_WANTS_WRITE;
+    int done = io == CONN_OK ? SSL_do_handshake(t->ssl) : -1;
     int saved = errno;
     if (done == 1) {
         t->open = true;
         t->more = SSL_has_pending(t->ssl);
         return TLS_DONE;
     }
-    switch (SSL_get_error(t->ssl, done)) {
-    case SSL_ERROR_WANT_READ:
-        return TLS_WANTS_READ;
-    case SSL_ERROR_WANT_WRITE:
-        return TLS_WANTS_WRITE;
-    default:
-        return handshake_failed(t, saved, err);
-    }
+    if (io == CONN_OK && SSL_get_error(t->ssl, done) == SSL_ERROR_WANT_READ)
+        return t->unsent.len ? TLS_WANTS_WRITE : TLS_WANTS_READ;
+    return handshake_failed(t, saved, err);
 }
 
+/* ---- bytes ---- */
+
 /* What a call that moved nothing means. */
-static enum conn_io stopped(struct tls *t, bool reading)
+static enum conn_io stopped(struct tls *t)
 {
     int saved = errno;
     switch (SSL_get_error(t->ssl, 0)) {
     case SSL_ERROR_WANT_READ:
-        return CONN_AGAIN;
-    case SSL_ERROR_WANT_WRITE:
-        t->wants_write = reading;
         return CONN_AGAIN;
     case SSL_ERROR_ZERO_RETURN:
         return CONN_CLOSED;
     case SSL_ERROR_SYSCALL:
         t->open = false;
         errno = saved;
-        return saved == 0 && reading ? CONN_CLOSED : CONN_FAILED;
+        return CONN_FAILED;
     default:
         t->open = false;
         errno = EPROTO;
@@ -268,43 +186,39 @@ enum conn_io tls_read(struct tls *t, void *to, size_t n, size_t *ret_n)
     enum conn_io io = CONN_OK;
     ERR_clear_error();
     errno = 0;
-    t->wants_write = false;
     /* One record at a time, for as long as that needs nothing of the socket. */
     do {
         if (SSL_read_ex(t->ssl, (char *)to + got, n - got, &taken))
             got += taken;
         else
-            io = stopped(t, true);
+            io = stopped(t);
         t->more = io == CONN_OK ? SSL_has_pending(t->ssl) : io != CONN_AGAIN;
     } while (io == CONN_OK && t->more && got < n);
     *ret_n = got;
     return got ? CONN_OK : io; /* an end is found again by the next read */
 }
 
+/* A record's bytes are only counted when all of it has left: until then they are the caller's, who offers
+   them again. */
 enum conn_io tls_write(struct tls *t, const void *from, size_t n, size_t *ret_n)
 {
-    size_t sent = 0, taken = 0;
-    enum conn_io io = CONN_OK;
+    size_t done = 0;
+    enum conn_io io;
+    assert(n >= t->held);
     ERR_clear_error();
     errno = 0;
-    while (io == CONN_OK && sent < n && sent < WRITE_MAX) {
-        if (SSL_write_ex(t->ssl, (const char *)from + sent, n - sent, &taken))
-            sent += taken;
-        else
-            io = stopped(t, false);
+    while ((io = tls_flush(t)) == CONN_OK) {
+        done += t->held;
+        t->held = 0;
+        if (done >= n || done >= WRITE_MAX)
+            break;
+        size_t piece = n - done < RECORD_MAX ? n - done : RECORD_MAX;
+        if (!SSL_write_ex(t->ssl, (const char *)from + done, piece, &t->held)) {
+            t->held = 0;
+            io = stopped(t);
+            break;
+        }
     }
-    *ret_n = sent;
-    return sent ? CONN_OK : io;
-}
-
-void tls_free(struct tls *t)
-{
-    if (!t)
-        return;
-    ERR_clear_error();
-    if (t->open && SSL_want_write(t->ssl) == 0)
-        SSL_shutdown(t->ssl);
-    ERR_clear_error();
-    SSL_free(t->ssl);
-    mem_free(t);
+    *ret_n = done;
+    return done ? CONN_OK : io;
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/status.h"
 
 enum conn_io;
@@ -38,12 +39,15 @@ void tls_context_free(struct ssl_ctx_st *context);
 bool tls_context_expired(struct ssl_ctx_st *context, char ret[TLS_TIME_CHARS]);
 
 /* A connection's share. Bytes that were decrypted and not yet taken are with OpenSSL, where no poll sees
-   them; and OpenSSL may have to write before it can go on reading (a new key was asked for). */
+   them; and a read may have to write, when the peer asks for new keys. */
 struct tls {
     struct ssl_st *ssl;
-    bool more;        /* a read would find something without waiting for the socket */
-    bool wants_write; /* a read waits for the socket to take bytes */
-    bool open;        /* the handshake is over and nothing has gone wrong since */
+    int fd;
+    bool more;         /* a read would find something without waiting for the socket */
+    bool open;         /* the handshake is over and nothing has gone wrong since */
+    struct buf unsent; /* what the socket has not taken, encrypted ... */
+    size_t sent;       /* ... but for these first bytes */
+    size_t held;       /* the caller's bytes among it, which tls_write has not counted yet */
     bool again_set;
     struct event again; /* of conn.c: comes back for more */
 };
@@ -63,6 +67,9 @@ enum tls_step tls_handshake(struct tls *t, struct error *err);
 /* As conn_read and conn_write, which call them. */
 enum conn_io tls_read(struct tls *t, void *to, size_t n, size_t *ret_n);
 enum conn_io tls_write(struct tls *t, const void *from, size_t n, size_t *ret_n);
+
+/* Sends what is unsent: CONN_OK when nothing is left. */
+enum conn_io tls_flush(struct tls *t);
 
 /* Tells the peer that nothing follows, if that can be done without waiting. t may be NULL. */
 void tls_free(struct tls *t);
