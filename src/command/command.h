@@ -150,7 +150,6 @@ extern const struct command hash_commands[];
 extern const struct command hash_ex_commands[];
 extern const struct command hash_expire_commands[];
 extern const struct command info_commands[];
-extern const struct command http_key_commands[]; /* in no public table, see http.h */
 extern const struct command introspect_commands[];
 extern const struct command latency_commands[];
 extern const struct command key_commands[];
@@ -172,6 +171,14 @@ extern const struct command zset_commands[];
 extern const struct command zset_combine_commands[];
 extern const struct command zset_pop_commands[];
 extern const struct command zset_range_commands[];
+
+/* What the HTTP API runs (http.h). Nobody can call these by name, but they are counted as any other. */
+extern const struct command http_key_commands[];
+extern const struct command http_ttl_commands[];
+extern const struct command http_item_commands[];
+extern const struct command http_list_commands[];
+extern const struct command http_multi_commands[];
+extern const struct command http_service_commands[];
 
 /* By name, case ignored; NULL when there is none. */
 const struct command *command_find(struct slice name);
@@ -206,7 +213,10 @@ void command_print_markdown(struct buf *out);
    by command_find while the batch was gathered, or is NULL when there is no such command. Returns the ticket
    that must be durable before the reply may leave, 0 when it need not wait. */
 int64_t command_run(struct server *server, struct session *session, const struct command *known,
-                 const struct slice *argv, int argc, struct reply *reply, const struct error *write_err);
+                    const struct slice *argv, int argc, struct reply *reply, const struct error *write_err);
+
+/* Whether a command can have so many words. */
+bool command_arity_fits(const struct command *cmd, int argc);
 
 /* Runs a command that EXEC has in its queue, with its reply as part of EXEC's. */
 void command_run_queued(struct call *exec, const struct command *cmd, const struct slice *argv, int argc);
@@ -214,8 +224,8 @@ void command_run_queued(struct call *exec, const struct command *cmd, const stru
 /* Runs a command that was blocked, with the key that has something for it now. Nothing replied: it waits on.
    Returns what command_run does. */
 int64_t command_serve(struct server *server, struct session *session, const struct command *cmd,
-                   const struct slice *argv, int argc, struct reply *reply, struct slice key,
-                   const struct error *write_err);
+                      const struct slice *argv, int argc, struct reply *reply, struct slice key,
+                      const struct error *write_err);
 
 /* Whether a command may write when this session sends it; EXEC does what is in its queue. */
 bool command_may_write(const struct session *session, const struct command *cmd, const struct slice *argv,

@@ -52,7 +52,7 @@ static void reply_unknown_subcommand(struct reply *r, const struct command *pare
     reply_errorf(r, "ERR unknown subcommand '%.*s'. Try %s HELP.", shown(name, SHOWN_BYTES), name.p, upper);
 }
 
-static bool arity_fits(const struct command *cmd, int argc)
+bool command_arity_fits(const struct command *cmd, int argc)
 {
     return cmd->arity >= 0 ? argc == cmd->arity : argc >= -cmd->arity;
 }
@@ -100,7 +100,7 @@ static void refuse_with(struct session *session, const struct command *cmd, stru
 static bool refuse(struct server *server, struct session *session, const struct command *cmd, int argc,
                    struct reply *reply, const struct error *write_err)
 {
-    if (!arity_fits(cmd, argc)) {
+    if (!command_arity_fits(cmd, argc)) {
         char name[COMMAND_NAME_CHARS], why[COMMAND_NAME_CHARS + 64];
         command_full_name(cmd, name);
         snprintf(why, sizeof why, "ERR wrong number of arguments for '%s' command", name);
@@ -211,7 +211,7 @@ int64_t command_run(struct server *server, struct session *session, const struct
             reply_unknown_command(reply, argv, argc);
         server_note_error(server, reply->code);
         txn_spoil(session);
-    } else if (UNLIKELY(!arity_fits(cmd, argc) || !session->authenticated || session->monitor ||
+    } else if (UNLIKELY(!command_arity_fits(cmd, argc) || !session->authenticated || session->monitor ||
                         no_database(server, cmd, write_err) || session->txn ||
                         (cmd->flags & CMD_PROTECTED)) &&
                refuse(server, session, cmd, argc, reply, write_err)) {

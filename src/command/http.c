@@ -74,7 +74,7 @@ bool http_number_param(struct http_call *x, enum http_param p, int64_t min, int6
     return false;
 }
 
-static void read_db(const struct http_api *a, struct http_call *x)
+void http_read_db(const struct http_api *a, struct http_call *x)
 {
     int64_t db;
     if (http_number_param(x, PARAM_DB, 0, (int64_t)view_databases(a->server->view) - 1, 0, &db))
@@ -86,8 +86,10 @@ struct http_call *http_prepare(struct http_api *a, const struct http_request *r,
     struct http_call *x = arena_alloc(arena, sizeof *x);
     *x = (struct http_call){.request = *r, .close = !r->keep_alive, .arena = arena};
     http_route(x);
+    if (!x->refusal.status || x->refusal.status == 204)
+        http_check_origin(a, x);
     if (!x->refusal.status)
-        read_db(a, x);
+        http_read_db(a, x);
     if (!x->refusal.status && x->route && x->route->prepare)
         x->route->prepare(a, x);
     if (x->refusal.status) {
@@ -139,8 +141,7 @@ static void add_error(struct buf *out, const char *code, struct slice message)
 void answer_error(struct answer *a, int status, const char *code, const char *message)
 {
     a->out->len = a->start;
-    a->head.status = status;
-    a->head.content_type = "application/json";
+    a->head = (struct http_head){.status = status, .content_type = "application/json"};
     add_error(a->out, code, slice_str(message));
 }
 
@@ -174,8 +175,7 @@ static void say_error(struct reply *r, struct slice text)
     struct error_code e = code_of(text, a->dialect);
     if (a->dialect == DIALECT_KEYS) {
         a->out->len = a->start;
-        a->head.status = e.status;
-        a->head.content_type = "application/json";
+        a->head = (struct http_head){.status = e.status, .content_type = "application/json"};
         add_error(a->out, e.code, text);
         return;
     }
@@ -262,6 +262,10 @@ int64_t http_run_command(struct http_api *api, struct session *s, struct http_ca
 /* Redis' clients look for the text in "error", everyone else for a code. */
 static void answer_refusal(struct answer *a, const struct http_call *x)
 {
+    if (x->refusal.status == 204) {
+        a->head = (struct http_head){.status = 204};
+        return;
+    }
     if (!x->route || x->route->dialect == DIALECT_KEYS) {
         answer_error(a, x->refusal.status, x->refusal.code, x->refusal.message);
         return;

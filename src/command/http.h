@@ -37,6 +37,7 @@ enum http_param {
     PARAM_TYPE,
     PARAM_LIMIT,
     PARAM_CURSOR,
+    PARAM_AT,
     HTTP_PARAMS
 };
 

@@ -35,7 +35,8 @@ struct route {
     const char *tag;
     const char *summary;
     const char *body;      /* schema of the request's body; NULL: it has none */
-    const char *answer;    /* schema of the answer of success */
+    const char *answer;    /* schema of the answer of success; NULL: it is text */
+    bool raw;              /* body, or answer, may be bytes as well */
     uint16_t statuses[12]; /* that it may have, 0 ends them */
 };
 
@@ -54,12 +55,19 @@ void http_route(struct http_call *x);
 
 /* ---- calls ---- */
 
-/* The call's answer is this error. The message is formatted into the call's arena. */
+/* The call's answer is this error, or (204) nothing at all. The message is formatted into the call's arena.
+ */
 void http_refuse(struct http_call *x, int status, const char *code, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* The call comes down to one of the "http" family on a key. */
 void http_key_call(struct http_call *x, const struct command *cmd, struct slice key);
+
+/* A line, with its end, among the headers of the answer. */
+void http_add_header(struct http_call *x, struct slice line);
+
+/* Refuses what a browser sends for a page that has no business here; adds the headers for one that has. */
+void http_check_origin(const struct http_api *a, struct http_call *x);
 
 /* The request's body as a JSON document of this kind; or refuses and returns false. */
 bool http_json_body(struct http_call *x, enum json_kind kind, struct json *ret);
@@ -67,6 +75,9 @@ bool http_json_body(struct http_call *x, enum json_kind kind, struct json *ret);
 /* A parameter of the query as a number within bounds, `otherwise` when it is not there; or refuses. */
 bool http_number_param(struct http_call *x, enum http_param p, int64_t min, int64_t max, int64_t otherwise,
                        int64_t *ret);
+
+/* The database that the query names; or refuses. */
+void http_read_db(const struct http_api *a, struct http_call *x);
 
 /* ---- answers ---- */
 
@@ -141,17 +152,65 @@ bool http_type_named(struct slice name, enum row_type *ret);
 /* One string of a document: a JSON string or number; encoded: it is base64. Or refuses. */
 bool http_text(struct http_call *x, const struct json *v, const char *what, bool encoded, struct slice *ret);
 
+/* A score, or refuses. */
+bool http_score(struct http_call *x, const struct json *v, double *ret);
+
 /* Puts a value in the place of whatever is under the key. */
 enum status http_value_put(struct call *c, struct slice key, const struct http_value *v,
                            int64_t expire_at) MUST_CHECK;
 
-/* {"key", "type", "value", "version", "expire_at"} of a live row. */
-enum status http_value_add(struct call *c, struct slice key, const struct row *row) MUST_CHECK;
+/* ---- documents on their way out (http_document.c) ---- */
+
+struct http_writer {
+    struct buf *out;
+    bool encoded; /* every string is base64, which the document says */
+    bool bytes;   /* a string is not UTF-8: it is written again, encoded */
+};
+
+/* Adds the members of an object. Called again when strings turned out not to be UTF-8. */
+typedef enum status http_members_fn(struct call *c, struct http_writer *w, void *arg);
+
+/* An object with these members, as the answer or (append) behind what is there. Encoded if the request asks
+   for it, or if it has to be. */
+enum status http_add_object(struct call *c, http_members_fn *fn, void *arg) MUST_CHECK;
+
+/* "name": with a comma if something is before it. */
+void http_add_name(struct http_writer *w, const char *name);
+void http_add_text(struct http_writer *w, struct slice s);
+void http_add_moment(struct http_writer *w, int64_t expire_at); /* a number, or null for never */
+
+/* {"key", "type", "value", "version", "expire_at"} of a live row whose version the answer's head has. */
+enum status http_add_row(struct call *c, struct slice key, const struct row *row) MUST_CHECK;
+
+/* ---- keys ---- */
+
+/* The live row under argv[1] and the version that conditions compare with, 0 when there is none. */
+enum status http_find_row(struct call *c, const struct row **ret, int64_t *ret_version) MUST_CHECK;
+
+/* Whether If-Match, or both If-Match and If-None-Match, allow a change; if not, 412 is the answer. */
+bool http_if_match(struct answer *a, int64_t version);
+bool http_may_change(struct answer *a, int64_t version);
+
+/* Whether those headers are lists of versions; or refuses. */
+bool http_check_conditions(struct http_call *x);
+
+/* The answer is a 404. */
+void http_key_not_found(struct answer *a);
+
+/* A value for a key or an item, from a body of JSON or of bytes; or refuses. */
+bool http_body_value(const struct http_api *api, struct http_call *x, struct http_value *ret);
 
 /* ---- what the routes call ---- */
 
 http_prepare_fn http_key_get, http_key_put, http_key_delete;
-http_prepare_fn upstash_command, upstash_path;
-http_run_fn upstash_run, http_healthz, http_version;
+http_prepare_fn http_ttl_get, http_ttl_put, http_ttl_delete;
+http_prepare_fn http_field_get, http_field_put, http_field_delete;
+http_prepare_fn http_member_get, http_member_put, http_member_delete;
+http_prepare_fn http_item_get, http_item_put, http_item_delete, http_item_push;
+http_prepare_fn http_keys_list, http_readyz;
+http_prepare_fn upstash_command, upstash_path, upstash_pipeline, upstash_multi;
+
+http_run_fn upstash_run, upstash_run_pipeline, upstash_run_multi;
+http_run_fn http_healthz, http_version, http_metrics, http_openapi;
 
 #endif

@@ -14,23 +14,19 @@ enum { GET, PUT, DELETE };
 
 /* ---- conditions ---- */
 
-/* The version that conditions compare with: 0 when there is no such key. */
-static enum status version_of(struct call *c, const struct row *row, int64_t *ret)
+enum status http_find_row(struct call *c, const struct row **ret, int64_t *ret_version)
 {
-    *ret = row ? row->version : 0;
+    enum status st = arg_any(c, 1, ret);
+    if (st != ST_OK)
+        return st;
+    *ret_version = *ret ? (*ret)->version : 0;
     /* A hash changes when its fields expire, and nobody writes its row. */
-    return row && row->type == ROW_HASH ? view_version(c->view, call_db(c), c->argv[1], ret) : ST_OK;
+    return *ret && (*ret)->type == ROW_HASH ? view_version(c->view, call_db(c), c->argv[1], ret_version)
+                                            : ST_OK;
 }
 
-/* Whether If-Match and If-None-Match allow a change; if not, 412 is the answer. */
-static bool may_change(struct answer *a, int64_t version)
+static bool condition_failed(struct answer *a, int64_t version)
 {
-    const struct http_request *r = &a->call->request;
-    struct slice match = r->headers[HTTP_IF_MATCH], none = r->headers[HTTP_IF_NONE_MATCH];
-    bool ok = (!match.p || http_tags_have(match, version, NULL)) &&
-              (!none.p || !http_tags_have(none, version, NULL));
-    if (ok)
-        return true;
     answer_error(a, 412, "precondition_failed",
                  version ? "The key has another version now: read it, then try again."
                          : "There is no such key.");
@@ -38,6 +34,19 @@ static bool may_change(struct answer *a, int64_t version)
     buf_addf(a->out, ",\"version\":%lld}", (long long)version);
     a->head.version = version;
     return false;
+}
+
+bool http_if_match(struct answer *a, int64_t version)
+{
+    struct slice match = a->call->request.headers[HTTP_IF_MATCH];
+    return !match.p || http_tags_have(match, version, NULL) || condition_failed(a, version);
+}
+
+bool http_may_change(struct answer *a, int64_t version)
+{
+    struct slice none = a->call->request.headers[HTTP_IF_NONE_MATCH];
+    return http_if_match(a, version) &&
+           (!none.p || !http_tags_have(none, version, NULL) || condition_failed(a, version));
 }
 
 static bool check_tags(struct http_call *x, enum http_header h, const char *name)
@@ -50,12 +59,12 @@ static bool check_tags(struct http_call *x, enum http_header h, const char *name
     return sound;
 }
 
-static bool check_conditions(struct http_call *x)
+bool http_check_conditions(struct http_call *x)
 {
     return check_tags(x, HTTP_IF_MATCH, "If-Match") && check_tags(x, HTTP_IF_NONE_MATCH, "If-None-Match");
 }
 
-static void not_found(struct answer *a)
+void http_key_not_found(struct answer *a)
 {
     answer_error(a, 404, "key_not_found", "Key Not Found");
 }
@@ -71,7 +80,7 @@ static bool read_page(struct http_call *x)
 void http_key_get(struct http_api *api, struct http_call *x)
 {
     (void)api;
-    if (check_conditions(x) && read_page(x))
+    if (http_check_conditions(x) && read_page(x))
         http_key_call(x, &http_key_commands[GET], x->path[0]);
 }
 
@@ -96,23 +105,20 @@ static enum status get(struct call *c)
     struct answer *a = answer_of(c->reply);
     const struct http_request *r = &a->call->request;
     const struct row *row;
-    enum status st = arg_any(c, 1, &row);
+    enum status st = http_find_row(c, &row, &a->head.version);
     if (st != ST_OK)
         return st;
     if (!row) {
-        not_found(a);
+        http_key_not_found(a);
         return ST_OK;
     }
-    if ((st = version_of(c, row, &a->head.version)) != ST_OK)
-        return st;
     if (r->headers[HTTP_IF_NONE_MATCH].p &&
         http_tags_have(r->headers[HTTP_IF_NONE_MATCH], a->head.version, NULL)) {
         a->head.status = 304;
         a->head.content_type = NULL;
         return ST_OK;
     }
-    return http_prefers_raw(r->headers[HTTP_ACCEPT]) ? get_raw(c, a, row)
-                                                     : http_value_add(c, c->argv[1], row);
+    return http_prefers_raw(r->headers[HTTP_ACCEPT]) ? get_raw(c, a, row) : http_add_row(c, c->argv[1], row);
 }
 
 /* ---- PUT ---- */
@@ -131,7 +137,7 @@ static bool is_document(struct http_call *x, bool *ret)
     return false;
 }
 
-static bool read_value(const struct http_api *api, struct http_call *x, struct http_value *ret)
+bool http_body_value(const struct http_api *api, struct http_call *x, struct http_value *ret)
 {
     bool document;
     struct json body;
@@ -156,7 +162,7 @@ void http_key_put(struct http_api *api, struct http_call *x)
     *v = (struct http_value){.type = ROW_NONE};
     x->detail = v;
     x->page = (struct http_page){.limit = PAGE_ITEMS};
-    if (check_conditions(x) && read_value(api, x, v))
+    if (http_check_conditions(x) && http_body_value(api, x, v))
         http_key_call(x, &http_key_commands[PUT], x->path[0]);
 }
 
@@ -166,8 +172,8 @@ static enum status put(struct call *c)
     const struct http_value *v = a->call->detail;
     const struct row *row;
     int64_t version, expire_at;
-    enum status st = arg_any(c, 1, &row);
-    if (st != ST_OK || (st = version_of(c, row, &version)) != ST_OK || !may_change(a, version))
+    enum status st = http_find_row(c, &row, &version);
+    if (st != ST_OK || !http_may_change(a, version))
         return st;
     if (!http_expiry_at(&v->expiry, view_now(c->view), &expire_at)) {
         answer_error(a, 400, "bad_ttl", "expire_at has passed already.");
@@ -178,7 +184,7 @@ static enum status put(struct call *c)
         return st;
     a->head.status = version ? 200 : 201;
     a->head.version = row->version;
-    return http_value_add(c, c->argv[1], row);
+    return http_add_row(c, c->argv[1], row);
 }
 
 /* ---- DELETE ---- */
@@ -186,7 +192,7 @@ static enum status put(struct call *c)
 void http_key_delete(struct http_api *api, struct http_call *x)
 {
     (void)api;
-    if (check_conditions(x))
+    if (http_check_conditions(x))
         http_key_call(x, &http_key_commands[DELETE], x->path[0]);
 }
 
@@ -195,14 +201,14 @@ static enum status delete_key(struct call *c)
     struct answer *a = answer_of(c->reply);
     const struct row *row;
     int64_t version;
-    enum status st = arg_any(c, 1, &row);
-    if (st != ST_OK || (st = version_of(c, row, &version)) != ST_OK)
+    enum status st = http_find_row(c, &row, &version);
+    if (st != ST_OK)
         return st;
     if (!row && !a->call->request.headers[HTTP_IF_MATCH].p) {
-        not_found(a);
+        http_key_not_found(a);
         return ST_OK;
     }
-    if (!may_change(a, version))
+    if (!http_may_change(a, version))
         return ST_OK;
     st = view_del(c->view, call_db(c), c->argv[1], NULL);
     buf_add_slice(a->out, SLICE("{\"deleted\":true}"));

@@ -1,9 +1,10 @@
 /* The table of routes, and what finds one in it. Everything that is not in the table is a Redis command in
    the path style: GET /get/k. */
 #include "command/http_internal.h"
-#include "proto/uri.h"
 
 #include <stdio.h>
+
+#include "proto/uri.h"
 
 const struct http_param_info http_params[HTTP_PARAMS] = {
     [PARAM_DB] = {"db", "{\"type\":\"integer\",\"minimum\":0,\"default\":0}",
@@ -25,6 +26,8 @@ const struct http_param_info http_params[HTTP_PARAMS] = {
     [PARAM_LIMIT] = {"limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":10000}",
                      "The size of a page."},
     [PARAM_CURSOR] = {"cursor", "{\"type\":\"string\"}", "Where the page begins: what the last page said."},
+    [PARAM_AT] = {"at", "{\"type\":\"string\",\"enum\":[\"head\",\"tail\"],\"default\":\"tail\"}",
+                  "Which end of the list."},
 };
 
 #define READS  (1u << PARAM_DB | 1u << PARAM_CONSISTENT)
@@ -32,29 +35,89 @@ const struct http_param_info http_params[HTTP_PARAMS] = {
 #define EXPIRY (1u << PARAM_TTL | 1u << PARAM_TTL_MS | 1u << PARAM_EXPIRE_AT)
 #define PAGE   (1u << PARAM_LIMIT | 1u << PARAM_CURSOR)
 #define CODED  (1u << PARAM_ENCODING)
+#define LIST   (1u << PARAM_PREFIX | 1u << PARAM_MATCH | 1u << PARAM_TYPE)
 
 /* clang-format off */
 const struct route http_routes[] = {
     {HTTP_GET, "/keys/{key}", .prepare = http_key_get, .params = READS | PAGE | CODED,
      .id = "getKey", .tag = "keys", .summary = "The value of a key, as JSON or (by Accept) as the bytes of a string.",
-     .answer = "Value", .statuses = {200, 304, 400, 404, 406}},
+     .answer = "Value", .raw = true, .statuses = {200, 304, 404, 406}},
     {HTTP_PUT, "/keys/{key}", .prepare = http_key_put, .params = WRITES | EXPIRY | CODED,
      .id = "putKey", .tag = "keys", .summary = "Sets a key to a value: a JSON document, or the body's bytes.",
-     .body = "NewValue", .answer = "Value", .statuses = {200, 201, 400, 409, 412, 413, 415}},
+     .body = "NewValue", .answer = "Value", .raw = true, .statuses = {200, 201, 412, 413, 415}},
     {HTTP_DELETE, "/keys/{key}", .prepare = http_key_delete, .params = WRITES,
      .id = "deleteKey", .tag = "keys", .summary = "Deletes a key, whatever its size.",
-     .answer = "Deleted", .statuses = {200, 400, 404, 412}},
+     .answer = "Deleted", .statuses = {200, 404, 412}},
+    {HTTP_GET, "/keys", .prepare = http_keys_list, .params = READS | LIST | PAGE | CODED,
+     .id = "listKeys", .tag = "keys", .summary = "Keys in byte order, a page at a time.",
+     .answer = "KeyPage", .statuses = {200}},
+
+    {HTTP_GET, "/keys/{key}/ttl", .prepare = http_ttl_get, .params = READS | CODED,
+     .id = "getTtl", .tag = "expiry", .summary = "When a key expires.",
+     .answer = "Expiry", .statuses = {200, 404}},
+    {HTTP_PUT, "/keys/{key}/ttl", .prepare = http_ttl_put, .params = WRITES | EXPIRY | CODED,
+     .id = "putTtl", .tag = "expiry", .summary = "Makes a key expire.",
+     .body = "NewExpiry", .answer = "Expiry", .statuses = {200, 404, 412}},
+    {HTTP_DELETE, "/keys/{key}/ttl", .prepare = http_ttl_delete, .params = WRITES | CODED,
+     .id = "deleteTtl", .tag = "expiry", .summary = "Makes a key stay.",
+     .answer = "Expiry", .statuses = {200, 404, 412}},
+
+    {HTTP_GET, "/keys/{key}/fields/{field}", .prepare = http_field_get, .params = READS | CODED,
+     .id = "getField", .tag = "items", .summary = "A field of a hash.",
+     .answer = "Field", .raw = true, .statuses = {200, 404, 409, 412}},
+    {HTTP_PUT, "/keys/{key}/fields/{field}", .prepare = http_field_put, .params = WRITES | EXPIRY | CODED,
+     .id = "putField", .tag = "items", .summary = "Sets a field of a hash, which is created if there is none.",
+     .body = "NewItem", .answer = "Field", .raw = true, .statuses = {200, 201, 409, 412, 413, 415}},
+    {HTTP_DELETE, "/keys/{key}/fields/{field}", .prepare = http_field_delete, .params = WRITES,
+     .id = "deleteField", .tag = "items", .summary = "Removes a field from a hash.",
+     .answer = "Deleted", .statuses = {200, 404, 409, 412}},
+    {HTTP_GET, "/keys/{key}/members/{member}", .prepare = http_member_get, .params = READS | CODED,
+     .id = "getMember", .tag = "items", .summary = "A member of a set or a sorted set.",
+     .answer = "Member", .statuses = {200, 404, 409, 412}},
+    {HTTP_PUT, "/keys/{key}/members/{member}", .prepare = http_member_put, .params = WRITES | CODED,
+     .id = "putMember", .tag = "items", .summary = "Adds a member to a set, or (with a score) to a sorted set.",
+     .body = "NewMember", .answer = "Member", .statuses = {200, 201, 409, 412}},
+    {HTTP_DELETE, "/keys/{key}/members/{member}", .prepare = http_member_delete, .params = WRITES,
+     .id = "deleteMember", .tag = "items", .summary = "Removes a member.",
+     .answer = "Deleted", .statuses = {200, 404, 409, 412}},
+    {HTTP_POST, "/keys/{key}/items", .prepare = http_item_push, .params = WRITES | 1u << PARAM_AT,
+     .id = "pushItem", .tag = "items", .summary = "Pushes an item to a list, which is created if there is none.",
+     .body = "NewItem", .answer = "Pushed", .raw = true, .statuses = {201, 409, 412, 413, 415}},
+    {HTTP_GET, "/keys/{key}/items/{index}", .prepare = http_item_get, .params = READS | CODED,
+     .id = "getItem", .tag = "items", .summary = "An item of a list; -1 is the last.",
+     .answer = "Item", .raw = true, .statuses = {200, 404, 409, 412}},
+    {HTTP_PUT, "/keys/{key}/items/{index}", .prepare = http_item_put, .params = WRITES | CODED,
+     .id = "putItem", .tag = "items", .summary = "Replaces an item of a list.",
+     .body = "NewItem", .answer = "Item", .raw = true, .statuses = {200, 404, 409, 412, 413, 415}},
+    {HTTP_DELETE, "/keys/{key}/items/{index}", .prepare = http_item_delete, .params = WRITES,
+     .id = "deleteItem", .tag = "items", .summary = "Removes an item from a list.",
+     .answer = "Deleted", .statuses = {200, 404, 409, 412}},
 
     {HTTP_POST, "/", .prepare = upstash_command, .run = upstash_run, .dialect = DIALECT_UPSTASH, .params = WRITES,
-     .id = "command", .tag = "commands", .summary = "Runs one command: [\"SET\", \"k\", \"v\"].",
-     .body = "Command", .answer = "Result", .statuses = {200, 400}},
+     .id = "command", .tag = "commands", .summary = "Runs one command.",
+     .body = "Command", .answer = "Result", .statuses = {200}},
+    {HTTP_POST, "/pipeline", .prepare = upstash_pipeline, .run = upstash_run_pipeline, .dialect = DIALECT_UPSTASH,
+     .params = WRITES, .id = "pipeline", .tag = "commands", .summary = "Runs commands one after the other.",
+     .body = "Commands", .answer = "Results", .statuses = {200}},
+    {HTTP_POST, "/multi-exec", .prepare = upstash_multi, .run = upstash_run_multi, .dialect = DIALECT_UPSTASH,
+     .params = WRITES, .id = "multiExec", .tag = "commands", .summary = "Runs commands in one step, as MULTI and EXEC do.",
+     .body = "Commands", .answer = "Results", .statuses = {200}},
 
     {HTTP_GET, "/healthz", .run = http_healthz, .open = true,
      .id = "healthz", .tag = "service", .summary = "The process is alive. Never touches the database.",
-     .answer = "Health", .statuses = {200}},
+     .answer = "Status", .statuses = {200}},
+    {HTTP_GET, "/readyz", .prepare = http_readyz, .open = true,
+     .id = "readyz", .tag = "service", .summary = "The database takes a write.",
+     .answer = "Status", .statuses = {200}},
+    {HTTP_GET, "/metrics", .run = http_metrics,
+     .id = "metrics", .tag = "service", .summary = "Counters and histograms, as Prometheus takes them.",
+     .statuses = {200}},
     {HTTP_GET, "/version", .run = http_version,
      .id = "version", .tag = "service", .summary = "Which server this is.",
      .answer = "Version", .statuses = {200}},
+    {HTTP_GET, "/openapi.json", .run = http_openapi,
+     .id = "openapi", .tag = "service", .summary = "This document.",
+     .answer = "Document", .statuses = {200}},
     {0},
 };
 
@@ -100,7 +163,7 @@ static void allow_methods(struct http_call *x)
                                   r->method == HTTP_GET ? ", HEAD" : "");
     }
     n += (size_t)snprintf(text + n, sizeof text - n, "\r\n");
-    x->extra = arena_copy(x->arena, slice_of(text, n));
+    http_add_header(x, slice_of(text, n));
 }
 
 /* Whether the path's first word belongs to the table, so that it is no command. */
@@ -129,8 +192,11 @@ static const struct route *find(struct http_call *x, struct slice params[2])
     }
     if (!known && !is_reserved(x->request.path))
         return &path_style;
-    if (known) {
+    if (known)
         allow_methods(x);
+    if (known && x->request.method == HTTP_OPTIONS) {
+        http_refuse(x, 204, "", "The Allow header says it.");
+    } else if (known) {
         http_refuse(x, 405, "method_not_allowed", "%s is not for this path; the Allow header says what is.",
                     http_method_str(x->request.method));
     } else {

@@ -1,4 +1,4 @@
-/* Values of every type as JSON, both ways:
+/* Values of every type, read from JSON (http_document.c writes them):
 
      {"type": "string", "value": "text"}                       (type may be left out)
      {"type": "hash",   "value": {"field": "value"}}
@@ -99,7 +99,7 @@ bool http_text(struct http_call *x, const struct json *v, const char *what, bool
     return true;
 }
 
-static bool read_score(struct http_call *x, const struct json *v, double *ret)
+bool http_score(struct http_call *x, const struct json *v, double *ret)
 {
     struct slice text = v->kind == JSON_STRING ? json_string(v, x->arena) : v->text;
     if ((v->kind == JSON_NUMBER || v->kind == JSON_STRING) && num_parse_double(text, ret) &&
@@ -124,7 +124,7 @@ static bool read_members(struct http_call *x, const struct json *v, bool encoded
             return false;
         }
         if (ret->type == ROW_HASH ? !http_text(x, &value, "A field's value", encoded, &item->value)
-                                  : !read_score(x, &value, &item->score))
+                                  : !http_score(x, &value, &item->score))
             return false;
     }
     return true;
@@ -146,7 +146,7 @@ static bool read_scored(struct http_call *x, const struct json *v, bool encoded,
                     return false;
             } else if (slice_eq(name, SLICE("score"))) {
                 has_score = true;
-                if (!read_score(x, &value, &ret->score))
+                if (!http_score(x, &value, &ret->score))
                     return false;
             }
         }
@@ -279,135 +279,4 @@ enum status http_value_put(struct call *c, struct slice key, const struct http_v
 {
     return v->type == ROW_STRING ? view_set_string(c->view, call_db(c), key, v->string, expire_at)
                                  : put_collection(c, key, v, expire_at);
-}
-
-/* ---- writing ---- */
-
-/* A document on its way out. */
-struct writer {
-    struct buf *out;
-    enum row_type type;
-    bool encoded; /* all strings in base64 */
-    bool bytes;   /* something is not UTF-8, so that it will have to be */
-    size_t n;
-};
-
-static void add_text(struct writer *w, struct slice s)
-{
-    if (w->encoded)
-        json_add_base64(w->out, s);
-    else if (!json_add_string(w->out, s))
-        w->bytes = true;
-}
-
-/* A coll_fn; gives up when the strings turn out to need base64. */
-static enum status add_item(void *arg, const struct coll_item *item)
-{
-    struct writer *w = arg;
-    if (w->bytes)
-        return ST_OK;
-    if (w->n++)
-        buf_add(w->out, ",", 1);
-    switch (w->type) {
-    case ROW_HASH:
-        add_text(w, item->name);
-        buf_add(w->out, ":", 1);
-        add_text(w, item->value);
-        break;
-    case ROW_ZSET:
-        buf_add_slice(w->out, SLICE("{\"member\":"));
-        add_text(w, item->name);
-        buf_add_slice(w->out, SLICE(",\"score\":"));
-        json_add_double(w->out, item->score);
-        buf_add(w->out, "}", 1);
-        break;
-    default:
-        add_text(w, w->type == ROW_LIST ? item->value : item->name);
-    }
-    return ST_OK;
-}
-
-/* The items of one page; *cursor is set for the next one, 0 at the end. */
-static enum status add_page(struct coll *coll, struct writer *w, int64_t limit, int64_t *cursor)
-{
-    int64_t size = coll_size(coll), from = *cursor, to = from + limit - 1;
-    if (w->type == ROW_HASH || w->type == ROW_SET)
-        return coll_page(coll, cursor, limit, add_item, w);
-    if (to >= size - 1)
-        to = size - 1;
-    *cursor = to < size - 1 ? to + 1 : 0;
-    if (from > to)
-        return ST_OK;
-    return w->type == ROW_LIST ? coll_range(coll, from, to, false, add_item, w)
-                               : coll_by_rank(coll, from, to, false, add_item, w);
-}
-
-static enum status add_collection(struct call *c, struct slice key, struct writer *w)
-{
-    const struct http_page *page = &answer_of(c->reply)->call->page;
-    int64_t cursor = page->cursor;
-    struct coll *coll;
-    bool wrong;
-    enum status st = coll_open(c->view, call_db(c), key, w->type, &coll, &wrong);
-    if (st != ST_OK)
-        return st;
-    buf_add(w->out, w->type == ROW_HASH ? "{" : "[", 1);
-    st = add_page(coll, w, page->limit, &cursor);
-    buf_add(w->out, w->type == ROW_HASH ? "}" : "]", 1);
-    buf_add_slice(w->out, SLICE(",\"size\":"));
-    json_add_i64(w->out, coll_size(coll));
-    if (cursor)
-        buf_addf(w->out, ",\"cursor\":\"%lld\"", (long long)cursor);
-    return st;
-}
-
-static enum status add_value(struct call *c, struct slice key, const struct row *row, struct writer *w)
-{
-    struct slice value;
-    if (w->type != ROW_STRING)
-        return add_collection(c, key, w);
-    enum status st = view_string(c->view, row, c->arena, &value);
-    if (st == ST_OK)
-        add_text(w, value);
-    return st;
-}
-
-static enum status add_document(struct call *c, struct slice key, const struct row *row, struct writer *w)
-{
-    struct answer *a = answer_of(c->reply);
-    int64_t expire_at = row->expire_at;
-    buf_add_slice(w->out, SLICE("{\"key\":"));
-    add_text(w, key);
-    buf_add_slice(w->out, SLICE(",\"type\":\""));
-    buf_add_slice(w->out, slice_str(row_type_name(w->type)));
-    buf_add_slice(w->out, SLICE("\",\"value\":"));
-    enum status st = add_value(c, key, row, w);
-    if (st != ST_OK || w->bytes)
-        return st;
-    buf_add_slice(w->out, SLICE(",\"version\":"));
-    json_add_i64(w->out, a->head.version);
-    buf_add_slice(w->out, SLICE(",\"expire_at\":"));
-    if (expire_at == EXPIRE_NEVER)
-        buf_add_slice(w->out, SLICE("null"));
-    else
-        json_add_i64(w->out, expire_at);
-    if (w->encoded)
-        buf_add_slice(w->out, SLICE(",\"encoding\":\"base64\""));
-    buf_add(w->out, "}", 1);
-    return ST_OK;
-}
-
-enum status http_value_add(struct call *c, struct slice key, const struct row *row)
-{
-    struct answer *a = answer_of(c->reply);
-    struct writer w = {
-        .out = a->out, .type = (enum row_type)row->type, .encoded = a->call->query[PARAM_ENCODING].p != NULL};
-    size_t start = a->out->len;
-    enum status st = add_document(c, key, row, &w);
-    if (st == ST_OK && w.bytes) {
-        a->out->len = start;
-        w = (struct writer){.out = a->out, .type = w.type, .encoded = true};
-        st = add_document(c, key, row, &w);
-    }
-    return st;
 }

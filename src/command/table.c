@@ -31,8 +31,16 @@ static const struct command *const families[] = {
     sort_commands,         NULL,
 };
 
-/* What the HTTP API runs: nobody can call these by name, but they are counted as any other command. */
-static const struct command *const internal[] = {http_key_commands, NULL};
+/* In no list and without a name to find them by. */
+static const struct command *const internal[] = {
+    http_key_commands,
+    http_ttl_commands,
+    http_item_commands,
+    http_list_commands,
+    http_multi_commands,
+    http_service_commands,
+    NULL,
+};
 
 #define MAX_COMMANDS 512
 #define SLOTS        1024 /* a power of two, well above MAX_COMMANDS */

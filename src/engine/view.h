@@ -77,6 +77,9 @@ enum status view_expire(struct view *v, uint32_t db, struct slice key, int64_t e
 enum status view_move(struct view *v, uint32_t from_db, struct slice from, uint32_t to_db,
                       struct slice to) MUST_CHECK;
 
+/* Writes something that nobody sees, so that the commit shows whether the database can be written. */
+enum status view_probe(struct view *v) MUST_CHECK;
+
 /* A fresh id for a collection. */
 enum status view_new_id(struct view *v, int64_t *ret) MUST_CHECK;
 
@@ -149,6 +152,12 @@ enum status view_scan(struct view *v, uint32_t db, int64_t *cursor, uint32_t cou
 /* Every live key that starts with prefix, in byte order. */
 enum status view_each_key(struct view *v, uint32_t db, struct slice prefix, view_key_fn *fn,
                           void *arg) MUST_CHECK;
+
+/* Calls fn for the live keys among the next `rows` rows in byte order behind *after (p is NULL: from the first)
+   that start with prefix; short strings come with their values. *after becomes the last key looked at, a copy
+   in arena; its p is NULL at the end. */
+enum status view_page_keys(struct view *v, uint32_t db, struct slice prefix, uint32_t rows,
+                           struct arena *arena, struct slice *after, view_key_fn *fn, void *arg) MUST_CHECK;
 
 /* Any live key, copied to arena; ret->p is NULL when the database has none. */
 enum status view_random_key(struct view *v, uint32_t db, struct arena *arena, struct slice *ret) MUST_CHECK;

@@ -22,7 +22,9 @@ struct key_walk {
     view_key_fn *fn;
     void *arg;
     int64_t last_seq;
-    uint32_t seen;
+    struct arena *arena; /* where the last key is copied; NULL: it is not asked for */
+    struct slice last;
+    uint32_t seen, limit;
     uint32_t found;
 };
 
@@ -31,6 +33,8 @@ static enum status walk_row(void *arg, const struct key_row *k)
     struct key_walk *w = arg;
     w->seen++;
     w->last_seq = k->seq;
+    if (w->arena && w->seen == w->limit)
+        w->last = arena_copy(w->arena, k->key);
     int64_t now = view_now(w->v);
     bool live = k->type != ROW_NONE && (k->expire_at == EXPIRE_NEVER || k->expire_at > now);
     if (k->db != w->number || !live)
@@ -80,6 +84,28 @@ enum status view_each_key(struct view *v, uint32_t db, struct slice prefix, view
         .limit = UINT32_MAX,
     };
     return store_scan_keys(v->store, &q, walk_row, &w, v->err);
+}
+
+enum status view_page_keys(struct view *v, uint32_t db, struct slice prefix, uint32_t rows,
+                           struct arena *arena, struct slice *after, view_key_fn *fn, void *arg)
+{
+    enum status st = begin_walk(v);
+    struct key_walk w = {
+        .v = v, .number = v->dbs[db].number, .fn = fn, .arg = arg, .arena = arena, .limit = rows};
+    struct key_scan q = {
+        .db = w.number,
+        .order = KEYS_BY_KEY,
+        .prefix = prefix,
+        .has_after = after->p != NULL,
+        .after = *after,
+        .now = view_now(v),
+        .with_value = true,
+        .limit = rows,
+    };
+    if (st == ST_OK)
+        st = store_scan_keys(v->store, &q, walk_row, &w, v->err);
+    *after = w.last;
+    return st;
 }
 
 struct pick {

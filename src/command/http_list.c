@@ -1,0 +1,180 @@
+/* GET /keys: pages of keys in byte order. A prefix is a range of the index, so that a page costs what it
+   holds; a pattern or a type is looked for among the rows of the range, a bounded number for each page. */
+#include "command/http_internal.h"
+
+#include <stdlib.h>
+
+#include "base/glob.h"
+#include "proto/base64.h"
+
+#define PAGE_KEYS     100
+#define PAGE_KEYS_MAX 1000
+#define PAGE_ROWS     10000 /* looked at for one page, at most */
+
+struct key_query {
+    struct slice prefix, match, after;
+    enum row_type type; /* ROW_NONE: any */
+    int64_t limit;
+};
+
+/* ---- preparing ---- */
+
+static bool read_cursor(struct http_call *x, struct slice *ret)
+{
+    struct slice cursor = x->query[PARAM_CURSOR];
+    if (!cursor.p || (cursor.n && base64_decode(cursor, x->arena, ret)))
+        return true;
+    http_refuse(x, 400, "bad_parameter", "cursor must be what the last page said.");
+    return false;
+}
+
+/* What every match of the pattern starts with narrows the range. */
+static void narrow(struct key_query *q)
+{
+    struct slice literal = glob_prefix(q->match);
+    if (literal.n > q->prefix.n && memcmp(literal.p, q->prefix.p, q->prefix.n) == 0)
+        q->prefix = literal;
+}
+
+void http_keys_list(struct http_api *api, struct http_call *x)
+{
+    struct key_query *q = arena_alloc(x->arena, sizeof *q);
+    struct slice *argv = arena_alloc(x->arena, sizeof *argv);
+    (void)api;
+    *q = (struct key_query){.prefix = x->query[PARAM_PREFIX], .match = x->query[PARAM_MATCH]};
+    if (!q->prefix.p)
+        q->prefix = SLICE("");
+    if (x->query[PARAM_TYPE].p && !http_type_named(x->query[PARAM_TYPE], &q->type))
+        http_refuse(x, 400, "bad_parameter", "type must be string, hash, list, set or zset.");
+    else if (!http_number_param(x, PARAM_LIMIT, 1, PAGE_KEYS_MAX, PAGE_KEYS, &q->limit) ||
+             !read_cursor(x, &q->after))
+        return;
+    if (q->match.p)
+        narrow(q);
+    x->detail = q;
+    x->cmd = &http_list_commands[0];
+    x->argv = argv;
+    argv[0] = slice_str(x->cmd->name);
+    x->argc = 1;
+}
+
+/* ---- running ---- */
+
+struct found {
+    struct slice key;
+    enum row_type type;
+    int64_t size, first, version, expire_at;
+};
+
+struct page {
+    const struct key_query *query;
+    struct arena *arena;
+    struct found *at;
+    size_t n;
+};
+
+/* A view_key_fn. */
+static enum status note_key(void *arg, struct slice key, const struct key_row *row)
+{
+    struct page *p = arg;
+    const struct key_query *q = p->query;
+    if ((q->type != ROW_NONE && row->type != q->type) || (q->match.p && !glob_match(q->match, key, false)))
+        return ST_OK;
+    bool is_short = row->type == ROW_STRING && row->id == 0;
+    p->at[p->n++] = (struct found){
+        .key = arena_copy(p->arena, key),
+        .type = row->type,
+        .size = is_short ? (int64_t)row->value.n : row->size,
+        .first = row->first,
+        .version = row->version,
+        .expire_at = row->expire_at,
+    };
+    return ST_OK;
+}
+
+/* A hash of which fields have expired is smaller than its row says, and has another version. */
+static enum status look_closer(struct call *c, struct found *f)
+{
+    struct coll *h;
+    bool wrong;
+    if (f->type != ROW_HASH || f->first == 0 || f->first > view_now(c->view))
+        return ST_OK;
+    enum status st = coll_open(c->view, call_db(c), f->key, ROW_HASH, &h, &wrong);
+    if (st != ST_OK || !h)
+        return st;
+    f->size = coll_size(h);
+    return view_version(c->view, call_db(c), f->key, &f->version);
+}
+
+static enum status add_found(struct call *c, struct http_writer *w, void *arg)
+{
+    const struct found *f = arg;
+    http_add_name(w, "key");
+    http_add_text(w, f->key);
+    http_add_name(w, "type");
+    buf_addf(w->out, "\"%s\"", row_type_name(f->type));
+    http_add_name(w, "size");
+    json_add_i64(w->out, f->size);
+    http_add_name(w, "ttl");
+    if (f->expire_at == EXPIRE_NEVER)
+        buf_add_slice(w->out, SLICE("null"));
+    else
+        json_add_i64(w->out, (f->expire_at - view_now(c->view) + 999) / 1000);
+    http_add_name(w, "expire_at");
+    http_add_moment(w, f->expire_at);
+    http_add_name(w, "version");
+    json_add_i64(w->out, f->version);
+    return ST_OK;
+}
+
+/* The last key looked at, in letters that need no encoding in a query. */
+static void add_cursor(struct buf *out, struct slice after)
+{
+    buf_add_slice(out, SLICE("],\"cursor\":"));
+    if (!after.p) {
+        buf_add_slice(out, SLICE("null}"));
+        return;
+    }
+    size_t start = out->len;
+    json_add_base64(out, after);
+    size_t n = start;
+    for (size_t i = start; i < out->len; i++) {
+        char letter = out->p[i] == '+' ? '-' : out->p[i] == '/' ? '_' : out->p[i];
+        if (letter != '=')
+            out->p[n++] = letter;
+    }
+    out->len = n;
+    buf_add(out, "}", 1);
+}
+
+static enum status list(struct call *c)
+{
+    struct answer *a = answer_of(c->reply);
+    const struct key_query *q = a->call->detail;
+    struct page p = {.query = q, .arena = c->arena};
+    struct slice after = q->after;
+    uint32_t looked = 0;
+    enum status st = ST_OK;
+    p.at = arena_alloc(c->arena, (size_t)q->limit * sizeof *p.at);
+    do {
+        uint32_t rows = (uint32_t)(q->limit - (int64_t)p.n);
+        st = view_page_keys(c->view, call_db(c), q->prefix, rows, c->arena, &after, note_key, &p);
+        looked += rows;
+    } while (st == ST_OK && after.p && (int64_t)p.n < q->limit && looked < PAGE_ROWS);
+    buf_add_slice(a->out, SLICE("{\"keys\":["));
+    for (size_t i = 0; st == ST_OK && i < p.n; i++) {
+        if (i)
+            buf_add(a->out, ",", 1);
+        if ((st = look_closer(c, &p.at[i])) == ST_OK)
+            st = http_add_object(c, add_found, &p.at[i]);
+    }
+    add_cursor(a->out, after);
+    return st;
+}
+
+/* clang-format off */
+const struct command http_list_commands[] = {
+    {.name = "http|keys", .fn = list, .arity = 1, .flags = CMD_READONLY, .group = "http"},
+    {.name = NULL},
+};
+/* clang-format on */
