@@ -156,12 +156,31 @@ void conn_refuse(struct conn *c, struct slice last_word)
     conn_close(c);
 }
 
+/* Whatever TLS has still to send. */
+static void stop_watching(struct conn *c)
+{
+    c->reading = c->writing = false;
+    watch(&c->read_event, &c->awaits_read, false);
+    watch(&c->write_event, &c->awaits_write, false);
+    if (c->tls && c->tls->again_set) {
+        c->tls->again_set = false;
+        event_del(&c->tls->again);
+    }
+}
+
+void conn_end_output(struct conn *c)
+{
+    stop_watching(c);
+    tls_free(c->tls);
+    c->tls = NULL;
+    shutdown(c->fd, SHUT_WR);
+}
+
 void conn_close(struct conn *c)
 {
     if (c->fd < 0)
         return;
-    c->reading = c->writing = false;
-    settle(c);
+    stop_watching(c);
     tls_free(c->tls);
     c->tls = NULL;
     close(c->fd);

@@ -48,6 +48,9 @@ void conn_attach(struct conn *c, struct event_base *base, event_callback_fn read
 void conn_watch_reading(struct conn *c, bool on);
 void conn_watch_writing(struct conn *c, bool on);
 
+/* Nothing more is sent, and the peer is told; what still comes can be read only to be thrown away. */
+void conn_end_output(struct conn *c);
+
 /* Tries to send a last word, once, and closes. */
 void conn_refuse(struct conn *c, struct slice last_word);
 void conn_close(struct conn *c);

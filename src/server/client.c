@@ -18,6 +18,7 @@
 #define KEEP_BUFFER  ((size_t)64 << 10) /* what an empty buffer may hold on to while its client is busy */
 #define QUIET_US     2000000            /* a client silent for so long gives its buffers back */
 #define DRAIN_MAX_US 60000000           /* a closing client that takes no output for so long is dropped */
+#define LINGER_US    2000000            /* how long a client may go on sending that has been sent away */
 
 static const struct session_ops client_ops;
 
@@ -160,11 +161,23 @@ static void end_of_input(struct client *c)
     client_touch(c);
 }
 
+static void throw_away(struct client *c)
+{
+    char waste[READ_MIN];
+    size_t n = 0;
+    enum conn_io done = conn_read(&c->conn, waste, sizeof waste, &n);
+    c->worker->server.stats.net_in += n;
+    if (done == CONN_CLOSED || done == CONN_FAILED)
+        client_kill(c);
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd, (void)what;
     struct client *c = arg;
     struct worker *w = c->worker;
+    if (c->state == CLIENT_LINGERING)
+        throw_away(c);
     if (c->state != CLIENT_OPEN || c->ready || c->in_batch)
         return;
     size_t room = make_room(c), n = 0;
@@ -247,6 +260,13 @@ static bool over_limit(struct client *c)
     return true;
 }
 
+static void linger(struct client *c)
+{
+    change_state(c, CLIENT_LINGERING);
+    conn_end_output(&c->conn);
+    watch_reading(c, true);
+}
+
 /* All output has left. */
 static void drained(struct client *c)
 {
@@ -255,7 +275,9 @@ static void drained(struct client *c)
         buf_shrink(&c->out, KEEP_BUFFER);
     watch_writing(c, false);
     c->soft_since_us = 0;
-    if (c->state == CLIENT_DRAINING || (c->eof && !c->ready && !c->paused && !c->in_batch))
+    if (c->state == CLIENT_DRAINING && c->broken && !c->eof && c->protocol->lingers)
+        linger(c);
+    else if (c->state == CLIENT_DRAINING || (c->eof && !c->ready && !c->paused && !c->in_batch))
         client_kill(c);
 }
 
@@ -305,6 +327,11 @@ void client_tick(struct client *c, int64_t now_us)
 {
     if (c->state == CLIENT_DEAD)
         return;
+    if (c->state == CLIENT_LINGERING) {
+        if (now_us - c->flushed_us > LINGER_US)
+            client_kill(c);
+        return;
+    }
     const struct config *config = worker_config(c->worker);
     int64_t idle = now_us - c->session.active_us;
     bool ending = c->state == CLIENT_DRAINING || c->eof;

@@ -35,8 +35,9 @@ struct worker;
 
 enum client_state {
     CLIENT_OPEN,
-    CLIENT_DRAINING, /* reads no more; closed when its output has left */
-    CLIENT_DEAD      /* closed; freed at the end of the turn */
+    CLIENT_DRAINING,  /* reads no more; closed when its output has left */
+    CLIENT_LINGERING, /* that has left; what still comes is thrown away, for a while */
+    CLIENT_DEAD       /* closed; freed at the end of the turn */
 };
 
 struct client {

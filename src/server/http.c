@@ -196,6 +196,7 @@ const struct protocol http_protocol = {
     .fail = fail,
     .tick = tick,
     .memory = memory,
+    .lingers = true,
 };
 
 /* ---- who comes ---- */

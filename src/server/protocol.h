@@ -50,6 +50,10 @@ struct protocol {
     bool (*tick)(struct client *c, int64_t now_us);
 
     size_t (*memory)(const struct client *c);
+
+    /* A client that is sent away may be in the middle of a long request, and looks for the answer only when
+       it has sent all of it: closing at once would have the system drop that answer. */
+    bool lingers;
 };
 
 extern const struct protocol resp_protocol;
