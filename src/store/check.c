@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "sql/driver.h"
+#include "sql/remote.h"
+#include "store/remote_open.h"
 #include "store/schema.h"
 #include "store/store.h"
 
@@ -169,9 +171,12 @@ static enum status expect_version(struct sql *c, FILE *out, struct error *err)
 enum status store_check(const char *url, FILE *out, bool *ret_ok, struct error *err)
 {
     struct sql_options o = {.cache_bytes = CACHE_BYTES, .busy_ms = 5000, .read_only = true};
+    if (remote_is_url(url))
+        return remote_store_check(url, out, ret_ok, err);
     const struct sql_driver *driver = sql_driver_for(url, &o.target);
     if (!driver)
-        return error_set(err, ST_INVALID, "no such kind of database: %s (known: sqlite:PATH)", url);
+        return error_set(err, ST_INVALID,
+                         "no such kind of database (known: sqlite:PATH, postgres://..., mysql://...)");
     struct sql *c;
     enum status st = driver->open(&o, &c, err);
     if (st != ST_OK)
