@@ -448,7 +448,8 @@ static enum status set_up(struct mariadb *m, struct error *err)
     snprintf(text, sizeof text,
              "SET NAMES binary, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1,"
              " tx_isolation = 'READ-COMMITTED', innodb_lock_wait_timeout = %u, max_statement_time = %u,"
-             " in_predicate_conversion_threshold = 0, eq_range_index_dive_limit = 2, time_zone = '+00:00'",
+             " in_predicate_conversion_threshold = 0, eq_range_index_dive_limit = "
+             "2, time_zone = '+00:00'",
              seconds, seconds);
     m->max_packet = SIZE_MAX;
     remote_add_text(&m->base, text);

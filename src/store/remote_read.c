@@ -10,34 +10,21 @@
 #include "store/remote_names.h"
 #include "store/remote_store.h"
 
-#define PAGE_ROWS 1000
-
-/* What an answer brought, copied. */
-struct found {
-    struct rstore *store;
-    enum item_table table;
-    struct key_row *keys;
-    struct item_row *items;
-    size_t n, cap;
-    bool long_names; /* any of them has one */
-};
-
-static struct slice copy(struct found *f, struct slice s)
+static struct slice copy(struct rfound *f, struct slice s)
 {
     return arena_copy(&f->store->arena, s);
 }
 
-static struct slice take_name(struct found *f, struct slice index, struct slice rest)
+static struct slice take_name(struct rfound *f, struct slice index, struct slice rest)
 {
     if (rest.n == 0)
         return copy(f, index);
-    f->long_names = true;
     return remote_name_whole(&f->store->arena, index, rest);
 }
 
-static enum status take_key(void *arg, const struct remote_row *row)
+enum status rread_take_key(void *arg, const struct remote_row *row)
 {
-    struct found *f = arg;
+    struct rfound *f = arg;
     VEC_PUSH(f->keys, f->n, f->cap) = (struct key_row){
         .seq = remote_i64(row, 0),
         .db = (uint32_t)remote_i64(row, 1),
@@ -53,9 +40,9 @@ static enum status take_key(void *arg, const struct remote_row *row)
     return ST_OK;
 }
 
-static enum status take_item(void *arg, const struct remote_row *row)
+enum status rread_take_item(void *arg, const struct remote_row *row)
 {
-    struct found *f = arg;
+    struct rfound *f = arg;
     enum item_table t = f->table;
     struct item_row r = {.ref = {.table = t, .id = remote_i64(row, 0)}};
     if (item_named(t))
@@ -74,7 +61,7 @@ static enum status take_item(void *arg, const struct remote_row *row)
     return ST_OK;
 }
 
-static void release(struct found *f)
+void rread_release(struct rfound *f)
 {
     mem_free(f->keys);
     mem_free(f->items);
@@ -96,11 +83,12 @@ static int by_ref(const void *a, const void *b)
     return refs_compare(&((const struct item_row *)a)->ref, &((const struct item_row *)b)->ref);
 }
 
-static void ask_keys(struct rstore *s, const struct key_ref *refs, size_t n, struct found *f)
+static void ask_keys(struct rstore *s, const struct key_ref *refs, size_t n, struct rfound *f)
 {
     if (n == 1) {
         struct param p[] = {param_i64(refs[0].db), param_bytes(remote_name_index(&s->arena, refs[0].key))};
-        struct request r = {.text = rtext(s, R_GET_KEY), .params = p, .nparams = 2, .fn = take_key, .arg = f};
+        struct request r = {
+            .text = rtext(s, R_GET_KEY), .params = p, .nparams = 2, .fn = rread_take_key, .arg = f};
         remote_add(s->conn, &r);
         return;
     }
@@ -112,7 +100,7 @@ static void ask_keys(struct rstore *s, const struct key_ref *refs, size_t n, str
     }
     struct param p[] = {param_i64s(dbs), param_slices(names)};
     struct request r = {
-        .text = rtext(s, R_GET_KEYS), .params = p, .nparams = 2, .nrows = n, .fn = take_key, .arg = f};
+        .text = rtext(s, R_GET_KEYS), .params = p, .nparams = 2, .nrows = n, .fn = rread_take_key, .arg = f};
     remote_add(s->conn, &r);
 }
 
@@ -120,7 +108,7 @@ enum status rread_get_keys(struct store *base, const struct key_ref *refs, size_
                            void *arg, struct error *err)
 {
     struct rstore *s = rstore_of(base);
-    struct found f = {.store = s};
+    struct rfound f = {.store = s};
     enum status st = n ? rstore_connected(s, err) : ST_OK;
     if (st != ST_OK || n == 0)
         return st;
@@ -134,12 +122,12 @@ enum status rread_get_keys(struct store *base, const struct key_ref *refs, size_
         if (row)
             st = fn(arg, row);
     }
-    release(&f);
+    rread_release(&f);
     return st;
 }
 
 static void ask_items(struct rstore *s, const struct item_ref *refs, size_t n, enum item_table table,
-                      struct found *f)
+                      struct rfound *f)
 {
     int64_t *ids = arena_alloc(&s->arena, n * sizeof *ids);
     int64_t *places = arena_alloc(&s->arena, n * sizeof *places);
@@ -155,8 +143,12 @@ static void ask_items(struct rstore *s, const struct item_ref *refs, size_t n, e
     if (k == 0)
         return;
     struct param p[] = {param_i64s(ids), item_named(table) ? param_slices(names) : param_i64s(places)};
-    struct request r = {
-        .text = rtext_get_items(s, table), .params = p, .nparams = 2, .nrows = k, .fn = take_item, .arg = f};
+    struct request r = {.text = rtext_get_items(s, table),
+                        .params = p,
+                        .nparams = 2,
+                        .nrows = k,
+                        .fn = rread_take_item,
+                        .arg = f};
     remote_add(s->conn, &r);
 }
 
@@ -164,12 +156,12 @@ enum status rread_get_items(struct store *base, const struct item_ref *refs, siz
                             void *arg, struct error *err)
 {
     struct rstore *s = rstore_of(base);
-    struct found f[ITEM_TABLES];
+    struct rfound f[ITEM_TABLES];
     enum status st = n ? rstore_connected(s, err) : ST_OK;
     if (st != ST_OK || n == 0)
         return st;
     for (int t = 0; t < ITEM_TABLES; t++) {
-        f[t] = (struct found){.store = s, .table = (enum item_table)t};
+        f[t] = (struct rfound){.store = s, .table = (enum item_table)t};
         ask_items(s, refs, n, (enum item_table)t, &f[t]);
     }
     st = rstore_run(s, err);
@@ -177,7 +169,7 @@ enum status rread_get_items(struct store *base, const struct item_ref *refs, siz
         if (f[t].n > 1)
             qsort(f[t].items, f[t].n, sizeof *f[t].items, by_ref);
     for (size_t i = 0; st == ST_OK && i < n; i++) {
-        const struct found *of = &f[refs[i].table];
+        const struct rfound *of = &f[refs[i].table];
         struct item_row want = {.ref = refs[i]};
         const struct item_row *row =
             of->n ? bsearch(&want, of->items, of->n, sizeof *of->items, by_ref) : NULL;
@@ -185,187 +177,7 @@ enum status rread_get_items(struct store *base, const struct item_ref *refs, siz
             st = fn(arg, row);
     }
     for (int t = 0; t < ITEM_TABLES; t++)
-        release(&f[t]);
-    return st;
-}
-
-/* ---- scans of keys ---- */
-
-/* The first byte string behind all that start with prefix: false when there is none. */
-static bool prefix_end(struct arena *a, struct slice prefix, struct slice *ret)
-{
-    size_t n = prefix.n;
-    while (n > 0 && (unsigned char)prefix.p[n - 1] == 0xff)
-        n--;
-    if (n == 0)
-        return false;
-    char *p = arena_alloc(a, n);
-    memcpy(p, prefix.p, n);
-    p[n - 1] = (char)((unsigned char)p[n - 1] + 1);
-    *ret = slice_of(p, n);
-    return true;
-}
-
-static enum status read_keys(struct rstore *s, const struct key_scan *q, uint32_t skip, struct found *f,
-                             struct error *err)
-{
-    struct key_scan k = *q;
-    struct slice from = k.prefix.p ? k.prefix : SLICE(""), end = SLICE("");
-    bool has_end = false, by_key = k.order == KEYS_BY_KEY;
-    if (by_key) {
-        if (k.has_after && slice_cmp(k.after, k.prefix) >= 0)
-            from = k.after;
-        else
-            k.has_after = false; /* the prefix begins later */
-        has_end = prefix_end(&s->arena, k.prefix, &end);
-    }
-    bool exact = f->long_names || from.n > NAME_LEFT || end.n > NAME_LEFT;
-    for (;;) {
-        struct param p[] = {param_i64(k.db),  by_key ? param_bytes(from) : param_i64(k.seq_below),
-                            param_bytes(end), param_i64(k.limit),
-                            param_i64(k.now), param_i64(skip)};
-        struct request r = {.text = rtext_scan_keys(s, &k, has_end, by_key && exact),
-                            .params = p,
-                            .nparams = 6,
-                            .fn = take_key,
-                            .arg = f};
-        f->n = 0;
-        remote_add(s->conn, &r);
-        enum status st = rstore_run(s, err);
-        if (st != ST_OK || !by_key || exact || !f->long_names)
-            return st;
-        exact = true;
-    }
-}
-
-enum status rread_scan_keys(struct store *base, const struct key_scan *q, store_key_fn *fn, void *arg,
-                            struct error *err)
-{
-    struct rstore *s = rstore_of(base);
-    struct key_scan page = *q;
-    struct buf last = {0};
-    bool long_names = false;
-    uint32_t left = q->limit, skip = 0;
-    enum status st = rstore_connected(s, err);
-    while (st == ST_OK && left > 0) {
-        struct found f = {.store = s, .long_names = long_names};
-        page.limit = left < PAGE_ROWS ? left : PAGE_ROWS;
-        st = read_keys(s, &page, skip, &f, err);
-        for (size_t i = 0; st == ST_OK && i < f.n; i++)
-            st = fn(arg, &f.keys[i]);
-        left -= (uint32_t)f.n;
-        if (f.n < page.limit)
-            left = 0;
-        if (st == ST_OK && left > 0 && page.order == KEYS_BY_SEQ_DESC) {
-            page.seq_below = f.keys[f.n - 1].seq;
-        } else if (st == ST_OK && left > 0 && page.order == KEYS_BY_KEY) {
-            last.len = 0;
-            buf_add_slice(&last, f.keys[f.n - 1].key);
-            page.has_after = true;
-            page.after = buf_slice(&last);
-        } else {
-            skip += page.limit;
-        }
-        long_names = f.long_names;
-        release(&f);
-    }
-    buf_release(&last);
-    return st;
-}
-
-/* ---- scans of items ---- */
-
-/* Where a page goes on: behind this row. */
-struct place {
-    bool given;
-    int64_t number;
-    double score;
-    struct buf name;
-};
-
-static struct slice bound(bool given, struct slice name)
-{
-    return given && name.p ? name : SLICE("");
-}
-
-static enum status read_items(struct rstore *s, const struct item_scan *q, const struct place *after,
-                              struct found *f, struct error *err)
-{
-    bool by_score = q->order == ITEMS_BY_SCORE, named = by_score || q->order == ITEMS_BY_NAME;
-    bool exact = named && (f->long_names || bound(q->has_min, q->min_name).n > NAME_LEFT ||
-                           bound(q->has_max, q->max_name).n > NAME_LEFT);
-    struct slice name = after->given ? buf_slice(&after->name) : SLICE("");
-    for (;;) {
-        struct param p[9] = {
-            param_i64(q->id),
-            param_i64(q->has_min ? q->min : INT64_MIN),
-            param_i64(q->max),
-            param_i64(q->limit),
-            param_bytes(bound(q->has_min, q->min_name)),
-            param_bytes(bound(q->has_max, q->max_name)),
-            param_i64(q->skip),
-            param_i64(after->number),
-            param_bytes(name.p ? name : SLICE("")),
-        };
-        if (by_score) {
-            p[1] = rstore_score(s, q->has_min ? q->min_score : -INFINITY);
-            p[2] = rstore_score(s, q->max_score);
-            p[7] = rstore_score(s, after->score);
-        } else if (named) {
-            p[1] = p[4];
-            p[2] = p[5];
-        }
-        struct request r = {.text = rtext_scan_items(s, q, after->given, exact),
-                            .params = p,
-                            .nparams = 9,
-                            .fn = take_item,
-                            .arg = f};
-        f->n = 0;
-        remote_add(s->conn, &r);
-        enum status st = rstore_run(s, err);
-        if (st != ST_OK || !named || exact || !f->long_names)
-            return st;
-        exact = true;
-    }
-}
-
-static void go_on_behind(struct place *p, const struct item_scan *q, const struct item_row *row)
-{
-    p->given = true;
-    p->number = q->order == ITEMS_BY_ORD ? row->ord : row->ref.pos;
-    p->score = row->score;
-    p->name.len = 0;
-    buf_add_slice(&p->name, row->ref.name);
-}
-
-enum status rread_scan_items(struct store *base, const struct item_scan *q, store_item_fn *fn, void *arg,
-                             struct error *err)
-{
-    struct rstore *s = rstore_of(base);
-    struct item_scan page = *q;
-    struct place after = {0};
-    bool long_names = false;
-    uint32_t left = q->limit;
-    enum status st = rstore_connected(s, err);
-    while (st == ST_OK && left > 0) {
-        struct found f = {.store = s, .table = q->table, .long_names = long_names};
-        page.limit = left < PAGE_ROWS ? left : PAGE_ROWS;
-        st = read_items(s, &page, &after, &f, err);
-        for (size_t i = 0; st == ST_OK && i < f.n; i++)
-            st = fn(arg, &f.items[i]);
-        left -= (uint32_t)f.n;
-        if (f.n < page.limit) {
-            left = 0;
-        } else if (page.order == ITEMS_BY_EXPIRY) { /* moments are not unique */
-            page.skip += page.limit;
-        } else if (f.n > 0) {
-            page.skip = 0;
-            go_on_behind(&after, &page, &f.items[f.n - 1]);
-        }
-        long_names = f.long_names;
-        release(&f);
-    }
-    buf_release(&after.name);
+        rread_release(&f[t]);
     return st;
 }
 
@@ -388,7 +200,7 @@ enum status rread_count_items(struct store *base, const struct item_scan *q, int
     if (st != ST_OK)
         return st;
     assert(q->has_min && q->has_max && (by_score ? q->table == ITEM_ZSET : q->table == ITEM_HASH));
-    struct slice min = bound(true, q->min_name), max = bound(true, q->max_name);
+    struct slice min = q->min_name.p ? q->min_name : SLICE(""), max = q->max_name.p ? q->max_name : SLICE("");
     struct param p[6] = {param_i64(q->id), param_i64(q->min), param_i64(q->max),
                          param_i64(0),     param_bytes(min),  param_bytes(max)};
     struct request r = {.params = p, .nparams = 3, .fn = rread_two, .arg = two};

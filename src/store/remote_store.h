@@ -1,5 +1,6 @@
 /* Private to the files of the store on a database server: remote_store.c (opening, transactions),
-   remote_texts.c, remote_read.c, remote_apply.c and remote_sweep.c. Everyone else sees store/store.h. */
+   remote_texts.c, remote_read.c, remote_scan.c, remote_apply.c and remote_sweep.c. Everyone else sees
+   store/store.h. */
 #ifndef LARDER_STORE_REMOTE_STORE_H
 #define LARDER_STORE_REMOTE_STORE_H
 
@@ -78,14 +79,14 @@ const char *rtext_sweep_items(struct rstore *s, enum item_table t);
 const char *rtext_sweep_trash(struct rstore *s, enum item_table t);
 
 /* A scan of items: ?1 id, ?2 and ?3 bounds, ?4 limit, ?5 and ?6 the names that go with scores, ?7 rows to
-   skip; after: only rows behind the place (?8, ?9). exact: names are compared whole, see remote_names.h. */
-const char *rtext_scan_items(struct rstore *s, const struct item_scan *q, bool after, bool exact);
+   skip; after: only rows behind the place (?8, ?9). Names are compared as the index has them. */
+const char *rtext_scan_items(struct rstore *s, const struct item_scan *q, bool after);
 
 /* A scan of keys: ?1 db, ?2 and ?3 bounds of keys, ?2 the seq to stay below, ?4 limit, ?5 now, ?6 rows to
    skip. */
-const char *rtext_scan_keys(struct rstore *s, const struct key_scan *q, bool has_end, bool exact);
+const char *rtext_scan_keys(struct rstore *s, const struct key_scan *q, bool has_end);
 
-/* Members from (?2, ?5) to before (?3, ?6). */
+/* Members from (?2, ?5) to before (?3, ?6). exact: names are compared whole. */
 const char *rtext_count_scores(struct rstore *s, bool one, bool exact);
 
 /* A score as a parameter: MariaDB compares places. */
@@ -109,14 +110,24 @@ enum status rstore_get_meta(struct rstore *s, const char *name, int64_t *ret, st
 
 /* ---- remote_read.c ---- */
 
+/* What an answer brought, copied into the store's arena. */
+struct rfound {
+    struct rstore *store;
+    enum item_table table;
+    struct key_row *keys;
+    struct item_row *items;
+    size_t n, cap;
+};
+
+/* For requests: arg is a struct rfound, which grows by each row. */
+enum status rread_take_key(void *arg, const struct remote_row *row);
+enum status rread_take_item(void *arg, const struct remote_row *row);
+void rread_release(struct rfound *f);
+
 enum status rread_get_keys(struct store *s, const struct key_ref *refs, size_t n, store_key_fn *fn, void *arg,
                            struct error *err) MUST_CHECK;
 enum status rread_get_items(struct store *s, const struct item_ref *refs, size_t n, store_item_fn *fn,
                             void *arg, struct error *err) MUST_CHECK;
-enum status rread_scan_keys(struct store *s, const struct key_scan *q, store_key_fn *fn, void *arg,
-                            struct error *err) MUST_CHECK;
-enum status rread_scan_items(struct store *s, const struct item_scan *q, store_item_fn *fn, void *arg,
-                             struct error *err) MUST_CHECK;
 enum status rread_count_items(struct store *s, const struct item_scan *q, int64_t *ret,
                               struct error *err) MUST_CHECK;
 enum status rread_count_dead(struct store *s, uint32_t db, int64_t now, int64_t *ret_keys,
@@ -126,6 +137,13 @@ enum status rread_count_keys(struct store *s, uint32_t db, int64_t *ret_keys, in
 
 /* Two numbers of one row. */
 enum status rread_two(void *arg, const struct remote_row *row);
+
+/* ---- remote_scan.c ---- */
+
+enum status rscan_keys(struct store *s, const struct key_scan *q, store_key_fn *fn, void *arg,
+                       struct error *err) MUST_CHECK;
+enum status rscan_items(struct store *s, const struct item_scan *q, store_item_fn *fn, void *arg,
+                        struct error *err) MUST_CHECK;
 
 /* ---- remote_apply.c ---- */
 

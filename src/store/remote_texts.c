@@ -342,40 +342,34 @@ static void add_name(struct rstore *s, const char *column, const char *rest, boo
 }
 
 /* (score, member) OP (?a, ?b), in a form for which the index is used. op: ">=", ">", "<=" or "<". */
-static void add_place(struct rstore *s, const char *op, int a, int b, bool exact)
+static void add_place(struct rstore *s, const char *op, int a, int b)
 {
-    const struct item_spec *i = spec_of(s, ITEM_ZSET);
-    if (is_postgres(s)) {
-        buf_addf(&s->text, "(score, ");
-        add_name(s, i->key, i->rest, exact);
-        buf_addf(&s->text, ") %s (?%d, ?%d)", op, a, b);
-        return;
-    }
-    buf_addf(&s->text, "place %c= ?%d AND (place %c ?%d OR ", op[0], a, op[0], a);
-    add_name(s, i->key, i->rest, exact);
-    buf_addf(&s->text, " %s ?%d)", op, b);
+    if (is_postgres(s))
+        buf_addf(&s->text, "(score, member) %s (?%d, ?%d)", op, a, b);
+    else
+        buf_addf(&s->text, "place %c= ?%d AND (place %c ?%d OR member %s ?%d)", op[0], a, op[0], a, op, b);
 }
 
-static void add_score_range(struct rstore *s, const struct item_scan *q, bool after, bool exact)
+static void add_score_range(struct rstore *s, const struct item_scan *q, bool after)
 {
     const char *score = is_postgres(s) ? "score" : "place";
     if (begins_with_score(q))
         buf_addf(&s->text, "%s >= ?2", score);
     else
-        add_place(s, ">=", 2, 5, exact);
+        add_place(s, ">=", 2, 5);
     switch (scan_end_of(q)) {
     case END_OPEN:
         break;
     case END_AT:
         buf_addf(&s->text, " AND ");
-        add_place(s, "<=", 3, 6, exact);
+        add_place(s, "<=", 3, 6);
         break;
     case END_AT_SCORE:
         buf_addf(&s->text, " AND %s <= ?3", score);
         break;
     case END_BELOW:
         buf_addf(&s->text, " AND ");
-        add_place(s, "<", 3, 6, exact);
+        add_place(s, "<", 3, 6);
         break;
     case END_BELOW_SCORE:
         buf_addf(&s->text, " AND %s < ?3", score);
@@ -383,41 +377,27 @@ static void add_score_range(struct rstore *s, const struct item_scan *q, bool af
     }
     if (after) {
         buf_addf(&s->text, " AND ");
-        add_place(s, q->reverse ? "<" : ">", 8, 9, exact);
+        add_place(s, q->reverse ? "<" : ">", 8, 9);
     }
     const char *dir = q->reverse ? "DESC" : "ASC";
-    buf_addf(&s->text, " ORDER BY %s %s, ", score, dir);
-    add_name(s, "member", "member_rest", exact);
-    buf_addf(&s->text, " %s", dir);
+    buf_addf(&s->text, " ORDER BY %s %s, member %s", score, dir, dir);
 }
 
-static void add_range(struct rstore *s, const struct item_scan *q, bool after, bool exact)
+static void add_range(struct rstore *s, const struct item_scan *q, bool after)
 {
-    const struct item_spec *i = spec_of(s, q->table);
     const char *column = q->order == ITEMS_BY_ORD      ? "ord"
                          : q->order == ITEMS_BY_EXPIRY ? "expire_at"
-                                                       : i->key;
-    bool named = q->order == ITEMS_BY_NAME;
-    if (q->order == ITEMS_BY_EXPIRY)
-        buf_addf(&s->text, "expire_at <> 0 AND ");
-    add_name(s, column, i->rest, named && exact);
-    buf_addf(&s->text, " >= ?2");
-    if (q->has_max) {
-        buf_addf(&s->text, " AND ");
-        add_name(s, column, i->rest, named && exact);
-        buf_addf(&s->text, " <= ?3");
-    }
-    if (after) {
-        buf_addf(&s->text, " AND ");
-        add_name(s, column, i->rest, named && exact);
-        buf_addf(&s->text, " %c ?%d", q->reverse ? '<' : '>', named ? 9 : 8);
-    }
-    buf_addf(&s->text, " ORDER BY ");
-    add_name(s, column, i->rest, named && exact);
-    buf_addf(&s->text, q->reverse ? " DESC" : " ASC");
+                                                       : spec_of(s, q->table)->key;
+    buf_addf(&s->text, "%s%s >= ?2", q->order == ITEMS_BY_EXPIRY ? "expire_at <> 0 AND " : "", column);
+    if (q->has_max)
+        buf_addf(&s->text, " AND %s <= ?3", column);
+    if (after)
+        buf_addf(&s->text, " AND %s %c ?%d", column, q->reverse ? '<' : '>',
+                 q->order == ITEMS_BY_NAME ? 9 : 8);
+    buf_addf(&s->text, " ORDER BY %s %s", column, q->reverse ? "DESC" : "ASC");
 }
 
-const char *rtext_scan_items(struct rstore *s, const struct item_scan *q, bool after, bool exact)
+const char *rtext_scan_items(struct rstore *s, const struct item_scan *q, bool after)
 {
     const struct item_spec *i = spec_of(s, q->table);
     bool by_score = q->order == ITEMS_BY_SCORE;
@@ -426,14 +406,14 @@ const char *rtext_scan_items(struct rstore *s, const struct item_scan *q, bool a
     buf_addf(&s->text, "SELECT id, %s, %s, %s, %s, %s, %s FROM %s WHERE id = ?1 AND ", i->key, i->rest,
              i->value, i->score, i->expire_at, by_score ? "-1" : i->ord, i->table);
     if (by_score)
-        add_score_range(s, q, after, exact);
+        add_score_range(s, q, after);
     else
-        add_range(s, q, after, exact);
+        add_range(s, q, after);
     buf_addf(&s->text, " LIMIT ?4 OFFSET ?7");
     return composed(s);
 }
 
-const char *rtext_scan_keys(struct rstore *s, const struct key_scan *q, bool has_end, bool exact)
+const char *rtext_scan_keys(struct rstore *s, const struct key_scan *q, bool has_end)
 {
     const char *key = is_postgres(s) ? "k.key" : "k.`key`";
     bool plain = q->order == KEYS_DUE || q->order == KEYS_EXPIRED;
@@ -457,16 +437,10 @@ const char *rtext_scan_keys(struct rstore *s, const struct key_scan *q, bool has
         buf_addf(&s->text, "k.seq < ?2 ORDER BY k.seq DESC");
         break;
     case KEYS_BY_KEY:
-        buf_addf(&s->text, "k.db = ?1 AND ");
-        add_name(s, key, "k.key_rest", exact);
-        buf_addf(&s->text, q->has_after ? " > ?2" : " >= ?2");
-        if (has_end) {
-            buf_addf(&s->text, " AND ");
-            add_name(s, key, "k.key_rest", exact);
-            buf_addf(&s->text, " < ?3");
-        }
-        buf_addf(&s->text, " ORDER BY ");
-        add_name(s, key, "k.key_rest", exact);
+        buf_addf(&s->text, "k.db = ?1 AND %s %s ?2", key, q->has_after ? ">" : ">=");
+        if (has_end)
+            buf_addf(&s->text, " AND %s < ?3", key);
+        buf_addf(&s->text, " ORDER BY %s", key);
         break;
     }
     buf_addf(&s->text, " LIMIT ?4 OFFSET ?6");

@@ -226,7 +226,7 @@ class MariaDB(Database):
     def query(self, sql, name="mysql", *, user="root", timeout=60):
         done = subprocess.run(
             ["mariadb", "--no-defaults", f"--socket={self.socket}", "-u", user, "-D", name, "-N", "-B",
-             "--binary-mode"],
+             "--binary-mode", "--default-character-set=utf8mb4"],
             input=sql.encode(), capture_output=True, env=self.environment(), cwd="/", timeout=timeout,
         )  # fmt: skip
         if done.returncode != 0:
@@ -255,8 +255,7 @@ def answer(done, sql):
     if done.returncode != 0:
         raise QueryError(done.stderr.decode(errors="replace"), sql)
     text = done.stdout.decode(errors="surrogateescape")
-    text = text.removesuffix("\n")
-    rows = [row for row in text.split("\x1e") if row != ""]
+    rows = text.removesuffix("\n").split("\x1e") if text else []
     return [[None if v == "\x1d" else v for v in row.split("\x1f")] for row in rows]
 
 

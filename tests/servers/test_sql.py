@@ -1,0 +1,271 @@
+"""What applications and administrators do in SQL: functions, views, roles, prefixes and schemas."""
+
+import copy
+
+import pytest
+
+from harness import servers
+from harness.databases import QueryError
+
+HOSTILE = [
+    b"", b"\0", b"\0\0", b"a\0b", b"\xff\xfe\x80 not UTF-8 \xc3", b"\xff\xff\xff", b"' OR 1=1 --%s", b'"\\\'\n\r\x1a',
+    bytes(range(256)), b"\\", b"\\x41", b"$1 ?1 {,|}", b"x" * 992, b"x" * 1000, b"x" * 1001, b"y" * 1024,
+    b"x" * 992 + b"tail", b"z" * 3000, b"\xf0\x9f\x8d\x9e" * 700,
+]  # fmt: skip
+
+
+def literal(kind, value):
+    return f"'\\x{value.hex()}'::bytea" if kind == "postgres" else f"x'{value.hex()}'"
+
+
+def sql_get(data, key):
+    call = {"postgres": "SELECT encode(larder_get({}), 'hex')", "mariadb": "SELECT lower(hex(larder_get({})))"}
+    value = data.query(call[data.kind].format(literal(data.kind, key)))
+    return None if value == [] or value[0][0] is None else bytes.fromhex(value[0][0])
+
+
+def sql_set(data, key, value, ttl_ms=None):
+    key, value = literal(data.kind, key), literal(data.kind, value)
+    if data.kind == "postgres":
+        ttl = "NULL" if ttl_ms is None else f"interval '{ttl_ms} milliseconds'"
+        return f"SELECT larder_set({key}, {value}, {ttl});"
+    return f"CALL larder_set({key}, {value}, {'NULL' if ttl_ms is None else ttl_ms});"
+
+
+def sql_del(data, key):
+    return f"{'SELECT' if data.kind == 'postgres' else 'CALL'} larder_del({literal(data.kind, key)});"
+
+
+def test_every_type_keeps_every_byte(fleet, data):
+    first = fleet.larder("--cache-memory", "1mb", data=data)
+    with first.connect() as c:
+        for i, value in enumerate(HOSTILE):
+            other = HOSTILE[-1 - i]
+            c("SET", b"s" + value, other)
+            c("HSET", "hash", value, other)
+            c("RPUSH", "list", value)
+            c("SADD", "set", value)
+            c("ZADD", "zset", i % 3, value)
+        big = bytes(range(256)) * 4096
+        c("SET", "big", big)
+        c("HSET", "hash", "big", big)
+    first.stop()
+    first.check()
+    again = fleet.larder("--cache-memory", "1mb", data=data)
+    with again.connect() as c:
+        for i, value in enumerate(HOSTILE):
+            assert c("GET", b"s" + value) == HOSTILE[-1 - i]
+            assert c("HGET", "hash", value) == HOSTILE[-1 - i]
+            assert c("SISMEMBER", "set", value) == 1
+            assert float(c("ZSCORE", "zset", value)) == i % 3
+        assert c("LRANGE", "list", 0, -1) == HOSTILE
+        assert c("GET", "big") == big
+        assert c("HGET", "hash", "big") == big
+        order = sorted(HOSTILE, key=lambda v: (HOSTILE.index(v) % 3, v))
+        assert c("ZRANGE", "zset", 0, -1) == order
+        assert set(c("KEYS", "*")) == {b"hash", b"list", b"set", b"zset", b"big"} | {b"s" + v for v in HOSTILE}
+
+
+def test_long_members_are_in_order(fleet, data):
+    """Where the index has only the beginning of names, their order is still that of their bytes."""
+    members = sorted([b"m" * n + t for n in (900, 992, 1000, 2000) for t in (b"", b"a", b"b", b"\0", b"\xff")])
+    server = fleet.larder("--cache-memory", "0", data=data)
+    with server.connect() as c:
+        for i in range(1200):  # so that it is not read whole
+            c("ZADD", "z", 0, b"a%06d" % i)
+        for m in reversed(members):
+            c("ZADD", "z", 0, m)
+        assert c("ZRANGE", "z", 1200, -1) == members
+        assert c("ZRANGE", "z", 0, len(members) - 1, "REV") == members[::-1]
+        for i, m in enumerate(members):
+            assert c("ZRANK", "z", m) == 1200 + i
+            assert c("ZRANGEBYLEX", "z", b"[" + m, "+") == members[i:]
+            assert c("ZRANGEBYLEX", "z", b"(a000000", b"(" + m)[1199:] == members[:i]
+            assert c("ZLEXCOUNT", "z", b"[" + m, "+") == len(members) - i
+
+
+def test_functions(fleet, data):
+    larder = fleet.larder(data=data)
+    with larder.connect() as c:
+        c("SADD", "taken", "x")
+        with pytest.raises(QueryError, match="for itself alone"):
+            data.query(sql_set(data, b"k", b"v"))
+        with pytest.raises(QueryError, match="for itself alone"):
+            data.query(sql_del(data, b"k"))
+        c("SET", "k", "v")
+        assert sql_get(data, b"k") == b"v"  # reading is always possible
+        assert sql_get(data, b"taken") is None
+    larder.stop()
+    for i, value in enumerate(HOSTILE):
+        data.query(sql_set(data, b"f" + value, HOSTILE[-1 - i]))
+    data.query(sql_set(data, b"taken", b"over"))
+    data.query(sql_set(data, b"big", b"\0\xff" * 100_000))
+    data.query(sql_set(data, b"big", b"\1\xff" * 100_000))
+    data.query(sql_set(data, b"soon", b"gone", 1))
+    data.query(sql_set(data, b"later", b"there", 1_000_000))
+    data.query(sql_set(data, b"k", b"w", 5000) + sql_set(data, b"k", b"x"))
+    data.query(sql_set(data, b"bye", b"bye") + sql_del(data, b"bye") + sql_del(data, b"never"))
+    with pytest.raises(QueryError, match="longer than nothing"):
+        data.query(sql_set(data, b"k", b"v", 0))
+    for i, value in enumerate(HOSTILE):
+        assert sql_get(data, b"f" + value) == HOSTILE[-1 - i]
+    assert sql_get(data, b"soon") is None and sql_get(data, b"bye") is None
+    larder.check()
+    larder.start()
+    with larder.connect() as c:
+        for i, value in enumerate(HOSTILE):
+            assert c("GET", b"f" + value) == HOSTILE[-1 - i]
+        assert c("GET", "taken") == b"over"
+        assert c("GET", "big") == b"\1\xff" * 100_000
+        assert c("GET", "soon") is None
+        assert 0 < c("PTTL", "later") <= 1_000_000
+        assert c("GET", "k") == b"x" and c("PTTL", "k") == -1
+        assert c("EXISTS", "bye") == 0
+        assert c("DBSIZE") == len(c("KEYS", "*")) == len(HOSTILE) + 4
+
+
+def test_keys_and_own_tables_in_one_transaction(server, data):
+    server.stop()
+    data.query("CREATE TABLE orders (n integer)" + ("" if data.kind == "postgres" else " ENGINE = InnoDB"))
+    begin = "BEGIN;" if data.kind == "postgres" else "START TRANSACTION;"
+    data.query(f"{begin} INSERT INTO orders VALUES (1); {sql_set(data, b'order', b'1')} ROLLBACK;")
+    assert data.query("SELECT n FROM orders") == [] and sql_get(data, b"order") is None
+    data.query(f"{begin} INSERT INTO orders VALUES (2); {sql_set(data, b'order', b'2')} COMMIT;")
+    assert data.query("SELECT n FROM orders") == [["2"]] and sql_get(data, b"order") == b"2"
+    server.check()
+
+
+def test_views(server, data):
+    with server.connect() as c:
+        c("SET", "s", "grüße")
+        c("SET", "gone", "x", "PX", 1)
+        c("SET", "big", b"b" * 70_000, "EX", 1000)
+        c("HSET", "h", "f", "v", "g", "w")
+        c("HPEXPIRE", "h", 1, "FIELDS", 1, "g")
+        c("RPUSH", "l", "a", "b")
+        c("LPUSH", "l", "z")
+        c("SADD", "set", "m")
+        c("ZADD", "z", 1.5, "m", "inf", "i")
+        c("SELECT", 3)
+        c("SET", "other", "\0")
+    keys = data.query("SELECT db, key_bytes, type, size FROM larder_keys ORDER BY db, key_bytes")
+    found = {(int(r[0]), r[2], int(r[3])) for r in keys}
+    assert found == {(0, "string", 7), (0, "string", 70_000), (0, "hash", 1), (0, "list", 3), (0, "set", 1),
+                     (0, "zset", 2), (3, "string", 1)}  # fmt: skip
+    name = "key" if data.kind == "postgres" else "`key`"
+    assert data.query(f"SELECT value FROM larder_strings WHERE {name} = 's'") == [["grüße"]]
+    assert data.query(f"SELECT length(value) FROM larder_strings WHERE {name} = 'big'") == [["70000"]]
+    assert data.query("SELECT field, value FROM larder_hashes") == [["f", "v"]]
+    assert data.query("SELECT position, value FROM larder_lists ORDER BY position") == [
+        ["0", "z"], ["1", "a"], ["2", "b"]]  # fmt: skip
+    assert data.query("SELECT member FROM larder_sets") == [["m"]]
+    assert data.query("SELECT member, score FROM larder_zsets ORDER BY score")[0] == ["m", "1.5"]
+    ttl = data.query(f"SELECT round(ttl), expires IS NOT NULL FROM larder_keys WHERE {name} = 'big'")[0]
+    assert 990 < float(ttl[0]) <= 1000 and ttl[1] in ("t", "1")
+
+
+GRANTS = {
+    "postgres": (
+        "DO $$ BEGIN CREATE ROLE larder_rows LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;"
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO larder_rows;"
+        "GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO larder_rows;"
+    ),
+    "mariadb": (
+        "CREATE USER IF NOT EXISTS larder_rows@localhost;"
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON {name}.* TO larder_rows@localhost;"
+    ),
+}
+
+
+def test_a_role_for_rows_alone(fleet, data):
+    """serve needs no more than the documented grants; without tables it says what to do."""
+    url = data.server.url(data.name, user="larder_rows")
+    data.query(GRANTS[data.kind].format(name=data.name))
+    rows = fleet.new(servers.Larder, data=data)
+    data.url, owner = url, data.url
+    with pytest.raises(servers.StartError) as failed:
+        rows.start()
+    assert "larder migrate --store" in failed.value.log
+    rows.process = None
+    done = servers.run(["migrate", "--store", owner])
+    assert done.returncode == 0 and done.stdout == "schema version 1, was 0\n"
+    assert servers.run(["migrate", "--store", owner]).stdout == "schema version 1, nothing to do\n"
+    data.query(GRANTS[data.kind].format(name=data.name))
+    rows.start()
+    with rows.connect() as c:
+        c("SET", "k", "v")
+        c("ZADD", "z", 1, "a")
+        c("DEL", "z")
+        c("FLUSHDB")
+        c("HSET", "h", "f", "v")
+        assert c("HGETALL", "h") == [b"f", b"v"]
+    rows.stop()
+    rows.check()
+
+
+def test_prefixes_keep_two_apart(fleet, data):
+    pair = []
+    for prefix in ("shop_", "blog_"):
+        own = copy.copy(data)
+        own.url = data.server.url(data.name, prefix=prefix)
+        pair.append(fleet.larder(data=own))
+    with pair[0].connect() as a, pair[1].connect() as b:
+        a("SET", "k", "shop")
+        b("SET", "k", "blog")
+        assert a("GET", "k") == b"shop" and b("GET", "k") == b"blog"
+    assert data.query("SELECT value FROM shop_strings") == [["shop"]]
+    assert data.query("SELECT value FROM blog_strings") == [["blog"]]
+
+
+def test_a_schema_of_its_own(fleet, data):
+    if data.kind == "mariadb":
+        pytest.skip("a schema is a database there")
+    data.url = data.server.url(data.name, schema="kv")
+    server = fleet.larder(data=data)
+    with server.connect() as c:
+        c("SET", "k", "v")
+    assert data.query("SELECT value FROM kv.larder_strings") == [["v"]]
+    server.stop()
+    data.query("SELECT kv.larder_set('k', 'from elsewhere')")
+    assert data.query("SELECT larder_text FROM kv.larder_text(kv.larder_get('k'))") == [["from elsewhere"]]
+
+
+def test_a_second_server_is_refused(fleet, server, data):
+    second = fleet.new(servers.Larder, "--busy-timeout", "100ms", data=data)
+    with pytest.raises(servers.StartError) as failed:
+        second.start()
+    second.process = None
+    assert "is in use by another server: pid" in failed.value.log
+
+
+def test_passwords_are_not_shown(fleet, data, kind):
+    user = "larder" if kind == "postgres" else "root"
+    data.url = data.url.replace(f"{user}@", f"{user}:s3cret@") if kind == "postgres" else data.url
+    if kind == "mariadb":
+        data.query("CREATE OR REPLACE USER pw@localhost IDENTIFIED BY 's3cret'; GRANT ALL ON *.* TO pw@localhost;")
+        data.url = data.url.replace("root@", "pw:s3cret@")
+    server = fleet.larder(data=data)
+    with server.connect() as c:
+        shown = c("INFO") + b"".join(c("CONFIG", "GET", "store"))
+    assert b":***@" in shown and b"s3cret" not in shown
+    assert "s3cret" not in server.log_text()
+
+
+@pytest.mark.parametrize(
+    "url, says",
+    [
+        ("postgres://127.0.0.1:1/x", "onnect"),
+        ("mysql://u@127.0.0.1:1/x", "onnect"),
+        ("mysql://u@127.0.0.1:1/", "names no database"),
+        ("mysql://u@127.0.0.1:1/x?sslmode=require", "sslmode: known parameters are"),
+        ("postgres://127.0.0.1:1/x?sslmod=require", "sslmod"),
+        ("postgres://127.0.0.1:1/x?prefix=A-b", "prefix=A-b"),
+        ("postgres://127.0.0.1:1/x?schema=a;b", "schema=a;b"),
+        ("oracle://x", "no such kind of database"),
+        ("mysql://%zz@h/d", "cannot be read"),
+    ],
+)
+def test_wrong_urls(url, says):
+    for command in ("serve", "migrate", "check"):
+        done = servers.run([command, "--store", url, *(["--port", "0"] if command == "serve" else [])])
+        assert done.returncode == 1 and says in done.stderr, (command, done.stderr)
