@@ -219,11 +219,11 @@ static void log_start(const struct config *c, const struct worker *w)
     char store[256], bind[256], path[256], durability[32], cache[32];
     log_info("ready",
              "version=" LARDER_VERSION
-             " pid=%d store=%s bind=%s port=%d tls_port=%d http_port=%d unixsocket=%s durability=%s "
-             "cache_memory=%s databases=%d",
+             " pid=%d store=%s bind=%s port=%d tls_port=%d http_port=%d tls_http_port=%d unixsocket=%s "
+             "durability=%s cache_memory=%s databases=%d",
              (int)getpid(), shown(c, "store", store, sizeof store), shown(c, "bind", bind, sizeof bind),
-             worker_port(w), worker_tls_port(w), worker_http_port(w), shown(c, "unixsocket", path, sizeof path),
-             shown(c, "durability", durability, sizeof durability),
+             worker_port(w), worker_tls_port(w), worker_http_port(w), worker_tls_http_port(w),
+             shown(c, "unixsocket", path, sizeof path), shown(c, "durability", durability, sizeof durability),
              shown(c, "cache-memory", cache, sizeof cache), (int)c->databases);
     if (c->durability != DURABILITY_ALWAYS)
         log_warning("an acknowledged write may be lost in a power failure", "durability=%s", durability);

@@ -33,7 +33,7 @@ struct config {
     uint64_t http_timeout_ms, http_request_timeout_ms;
     char *http_cors_origins;
     /* TLS */
-    int64_t tls_port;
+    int64_t tls_port, tls_http_port;
     char *tls_cert_file, *tls_key_file, *tls_key_file_pass;
     char *tls_ca_cert_file, *tls_ca_cert_dir;
     int64_t tls_auth_clients; /* enum tls_auth */

@@ -91,9 +91,13 @@ static const struct option options[] = {
     {.name = "tls-port", .kind = OPT_INT, AT(tls_port), .initial = "0", .max = 65535, .group = TLS,
      .accepts = "a port from 0 to 65535",
      .summary = "The TCP port of the Redis protocol over TLS; 0 turns it off.",
-     .comment = "With port 0 there is no other way in over TCP. What follows is read when there is such a port, and "
-                "again on SIGHUP: new connections get the new certificate, and those that exist go on. When the new "
-                "files cannot be used the old ones stay, and the log says why."},
+     .comment = "With port 0 there is no other way in over TCP."},
+    {.name = "tls-http-port", .kind = OPT_INT, AT(tls_http_port), .initial = "0", .max = 65535, .group = TLS,
+     .accepts = "a port from 0 to 65535",
+     .summary = "The TCP port of the HTTP API over TLS; 0 turns it off.",
+     .comment = "What follows is for both ports. It is read at the start and again on SIGHUP: new connections get the "
+                "new certificate, and those that exist go on. When the new files cannot be used the old ones stay, "
+                "and the log says why."},
     {.name = "tls-cert-file", .kind = OPT_STRING, .live = true, AT(tls_cert_file), .initial = "", .group = TLS,
      .placeholder = "PATH", .accepts = "a path",
      .summary = "The server's certificate and those between it and the authority's, PEM."},

@@ -29,7 +29,7 @@ enum status certificates_load(struct worker *w, struct error *err)
     const struct tls_options wanted = options(config);
     struct ssl_ctx_st *context = NULL;
     char quoted[sizeof err->text + 64], expires[TLS_TIME_CHARS];
-    if (config->tls_port == 0)
+    if (config->tls_port == 0 && config->tls_http_port == 0)
         return ST_OK;
     enum status st = tls_context_new(&wanted, &context, err);
     if (st != ST_OK) {

@@ -27,7 +27,7 @@ static void open_http(struct client *c)
     c->http = mem_zalloc(sizeof *c->http);
     http_init(&c->http->in);
     c->session.no_block = true;
-    c->session.way = WAY_HTTP;
+    c->session.way = c->conn.tls ? WAY_HTTPS : WAY_HTTP;
     c->worker->nhttp++;
 }
 

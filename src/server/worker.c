@@ -404,11 +404,14 @@ static enum status open_listeners(struct worker *w, struct error *err)
     const struct config *config = worker_config(w);
     struct listener *resp = &w->entrances[ENTRANCE_RESP].listener;
     w->entrances[ENTRANCE_RESP_TLS].listener.tls = true;
+    w->entrances[ENTRANCE_HTTP_TLS].listener.tls = true;
     enum status st = open_port(w, ENTRANCE_RESP, welcome, config->port, err);
     if (st == ST_OK)
         st = open_port(w, ENTRANCE_RESP_TLS, welcome, config->tls_port, err);
     if (st == ST_OK)
         st = open_port(w, ENTRANCE_HTTP, http_welcome, config->http_port, err);
+    if (st == ST_OK)
+        st = open_port(w, ENTRANCE_HTTP_TLS, http_welcome, config->tls_http_port, err);
     if (st == ST_OK && config->unixsocket && config->unixsocket[0])
         st = listener_open_unix(resp, config->unixsocket, (unsigned)config->unixsocketperm,
                                 (int)config->tcp_backlog, err);
@@ -524,4 +527,9 @@ int worker_http_port(const struct worker *w)
 int worker_tls_port(const struct worker *w)
 {
     return w->entrances[ENTRANCE_RESP_TLS].listener.port;
+}
+
+int worker_tls_http_port(const struct worker *w)
+{
+    return w->entrances[ENTRANCE_HTTP_TLS].listener.port;
 }

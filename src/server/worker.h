@@ -27,9 +27,10 @@ void worker_reload(struct worker *w);
 /* w may be NULL. */
 void worker_free(struct worker *w);
 
-/* The TCP port that is bound, without and with TLS, or 0 when there is none. */
+/* The TCP ports that are bound, without and with TLS, or 0 when there is none. */
 int worker_port(const struct worker *w);
 int worker_tls_port(const struct worker *w);
 int worker_http_port(const struct worker *w);
+int worker_tls_http_port(const struct worker *w);
 
 #endif

@@ -29,7 +29,7 @@ struct entrance {
     void (*welcome)(struct worker *w, struct conn conn);
 };
 
-enum { ENTRANCE_RESP, ENTRANCE_RESP_TLS, ENTRANCE_HTTP, ENTRANCES };
+enum { ENTRANCE_RESP, ENTRANCE_RESP_TLS, ENTRANCE_HTTP, ENTRANCE_HTTP_TLS, ENTRANCES };
 
 struct worker {
     struct server server;

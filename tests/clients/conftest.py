@@ -7,7 +7,9 @@ import subprocess
 
 import pytest
 
-from harness import servers
+from harness import servers, tls
+from harness.certificates import Authority
+from harness.resp import Connection
 
 HERE = pathlib.Path(__file__).parent
 
@@ -31,3 +33,47 @@ def modules():
         fcntl.flock(turn, fcntl.LOCK_EX)  # several runs of the tests may come here at once
         if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
             subprocess.run(["npm", "ci", "--ignore-scripts"], cwd=HERE, check=True, timeout=300)
+
+
+# --- TLS
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="session")
+def server_pair(authority):
+    return authority.issue("server")
+
+
+@pytest.fixture(scope="session")
+def client_pair(authority):
+    return authority.issue("client")
+
+
+@pytest.fixture(scope="session")
+def stranger(tmp_path_factory):
+    """An authority that nobody trusts."""
+    return Authority(tmp_path_factory.mktemp("stranger"), "stranger")
+
+
+@pytest.fixture
+def start_tls(fleet, server_pair, authority):
+    return tls.Start(fleet, server_pair, authority)
+
+
+@pytest.fixture
+def dial(authority):
+    """Connections over TLS, closed at the end."""
+    opened = []
+
+    def connect(server, context=None, **options):
+        address = ("127.0.0.1", server.tls_port)
+        opened.append(Connection(address, tls=context or authority.context(), **options))
+        return opened[-1]
+
+    yield connect
+    for connection in opened:
+        connection.socket.close()
