@@ -5,6 +5,9 @@ What redis-server does as well runs on it too.
 
 import json
 import os
+import re
+import shlex
+import shutil
 import signal
 import ssl
 import subprocess
@@ -117,6 +120,29 @@ def test_curl_and_certificates(start_tls, authority, client_pair, stranger):
     curl(larder, authority, "/healthz", pair=stranger.issue("curl"), fails=True)
     assert curl(larder, stranger, "/healthz", pair=client_pair, fails=True) == 60  # who is that server?
     curl(larder, authority, "/healthz", "--tls-max", "1.1", pair=client_pair, fails=True)
+
+
+EXAMPLE = re.compile(r"^```sh\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.S | re.M)
+
+
+def test_the_page_about_tls(fleet, tmp_path):
+    """docs/tls.md: its commands one after the other, on ports that are free here."""
+    examples = EXAMPLE.findall((servers.ROOT / "docs" / "tls.md").read_text())
+    ports = {"6380": str(servers.free_port()), "8443": str(servers.free_port())}
+    assert len(examples) == 4
+    for text, expected in examples:
+        for port, free in ports.items():
+            text = text.replace(port, free)
+        if text.startswith("larder "):
+            larder = fleet.new(servers.Larder, *shlex.split(text.replace("\\\n", ""))[1:])
+            for name in ("server.crt", "server.key", "ca.crt"):
+                shutil.copy(tmp_path / name, larder.folder)
+            larder.port = int(ports["6380"])
+            larder.start()
+            continue
+        done = subprocess.run(["sh", "-e", "-c", text], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip() == expected.strip(), text
 
 
 def test_a_tls_port_alone(fleet, kind, server_pair, authority):
