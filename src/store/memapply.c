@@ -56,34 +56,17 @@ static uint64_t major_of(uint64_t part, uint64_t rest)
     return part << 60 | (rest & (((uint64_t)1 << 60) - 1));
 }
 
-/* The first bytes of a name as a number that compares as they do. */
-static uint64_t first_bytes(struct slice s)
+static struct place place_of(const struct entry *e, const struct version *v)
 {
-    unsigned char b[8] = {0};
-    if (s.n)
-        memcpy(b, s.p, s.n < sizeof b ? s.n : sizeof b);
-    uint64_t v = 0;
-    for (size_t i = 0; i < sizeof b; i++)
-        v = v << 8 | b[i];
-    return v;
-}
-
-/* A signed number as an unsigned one that compares as it does. */
-static uint64_t ascending(int64_t v)
-{
-    return (uint64_t)v ^ (uint64_t)1 << 63;
-}
-
-static struct place place_of(uint8_t kind, const struct version *v)
-{
-    if (kind == KIND_KEY) {
+    size_t common = e->group->common;
+    if (e->kind == KIND_KEY) {
         const struct key_row *k = &v->key.row;
         if (v->key.fresh)
-            return (struct place){major_of(1, k->db), first_bytes(k->key), v};
-        return (struct place){major_of(0, 0), ascending(k->seq), v};
+            return (struct place){major_of(1, k->db), rank_of_name(k->key, common), v};
+        return (struct place){major_of(0, 0), rank_of_number(k->seq), v};
     }
     const struct item_ref *r = &v->item.row.ref;
-    uint64_t minor = item_named(r->table) ? first_bytes(r->name) : ascending(r->pos);
+    uint64_t minor = item_named(r->table) ? rank_of_name(r->name, common) : rank_of_number(r->pos);
     return (struct place){major_of(2 + (uint64_t)r->table, (uint64_t)r->id), minor, v};
 }
 
@@ -111,7 +94,7 @@ static void take(struct mem_apply *a, const struct entry *e)
     if (e->kind == KIND_KEY ? v->key.fresh && v->key.row.type == ROW_NONE : v->item.fresh && v->item.gone)
         a->left--; /* it lived and died in memory */
     else
-        a->places[a->nplaces++] = place_of(e->kind, v);
+        a->places[a->nplaces++] = place_of(e, v);
 }
 
 /* The next row of the table, NULL behind the last. */
@@ -172,9 +155,11 @@ static const struct version *pop(struct mem_apply *a)
 {
     if (a->nruns == 0)
         return NULL;
-    const struct version *v = a->runs[0].at++->v;
-    if (a->runs[0].at == a->runs[0].end)
-        a->runs[0] = a->runs[--a->nruns];
+    struct run *first = &a->runs[0];
+    const struct version *v = first->at->v;
+    first->at++;
+    if (first->at == first->end)
+        *first = a->runs[--a->nruns];
     if (a->nruns)
         sink(a, 0);
     return v;

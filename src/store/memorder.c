@@ -11,6 +11,7 @@
 #include "store/rows.h"
 
 struct mem_node {
+    uint64_t rank; /* of v: decides most comparisons without a look at it */
     const struct version *v;
     struct mem_node *prev;
     unsigned height;         /* 1 and more */
@@ -40,7 +41,7 @@ static unsigned throw_height(struct memtable *m)
     return 1 + zeros / 2;
 }
 
-static struct mem_node *new_node(struct memtable *m, const struct version *v)
+static struct mem_node *new_node(struct memtable *m, const struct version *v, uint64_t rank)
 {
     unsigned height = throw_height(m);
     struct mem_node *n = m->spare[height - 1];
@@ -48,6 +49,7 @@ static struct mem_node *new_node(struct memtable *m, const struct version *v)
         m->spare[height - 1] = n->next[0];
     else
         n = mem_take(m, sizeof *n + height * sizeof n->next[0]);
+    n->rank = rank;
     n->v = v;
     n->height = height;
     return n;
@@ -60,6 +62,53 @@ static void spare_node(struct memtable *m, struct mem_node *n)
 }
 
 /* ---- places ---- */
+
+/* A score, with 0.0 for both zeros. */
+static uint64_t rank_of_score(double score)
+{
+    uint64_t bits;
+    score = score == 0 ? 0 : score;
+    memcpy(&bits, &score, sizeof bits);
+    return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
+}
+
+/* A number that ascends with an order, equal for some rows that are not. */
+static uint64_t rank_of_key(enum key_order order, const struct key_row *k)
+{
+    switch (order) {
+    case KEYS_BY_SEQ_DESC:
+        return rank_of_number(k->seq);
+    case KEYS_DUE:
+        return rank_of_number(k->first);
+    case KEYS_EXPIRED:
+        return rank_of_number(k->expire_at);
+    case KEYS_BY_KEY:
+        break;
+    }
+    return (uint64_t)k->db << 32 | rank_of_name(k->key, 0) >> 32;
+}
+
+static uint64_t rank_of_item(enum item_order order, const struct item_row *i)
+{
+    switch (order) {
+    case ITEMS_BY_POS:
+        return rank_of_number(i->ref.pos);
+    case ITEMS_BY_ORD:
+        return rank_of_number(i->ord);
+    case ITEMS_BY_EXPIRY:
+        return rank_of_number(i->expire_at);
+    case ITEMS_BY_SCORE:
+        return rank_of_score(i->score);
+    case ITEMS_BY_NAME:
+        break;
+    }
+    return rank_of_name(i->ref.name, 0);
+}
+
+static uint64_t rank(const struct order *o, const struct version *v)
+{
+    return o->keys ? rank_of_key(o->key_order, &v->key.row) : rank_of_item(o->item_order, &v->item.row);
+}
 
 static int compare(const struct order *o, const struct version *x, const struct version *y)
 {
@@ -77,20 +126,25 @@ static bool belongs(const struct order *o, const struct version *v)
     return !v->item.gone && items_order_has(o->item_order, &v->item.row);
 }
 
+static bool comes_before(const struct order *o, const struct mem_node *n, uint64_t r, const struct version *v)
+{
+    return n->rank != r ? n->rank < r : compare(o, n->v, v) < 0;
+}
+
 /* The links that a node at v's place hangs in, one for each level; the node before it, if any. */
 struct path {
     struct mem_node **links[ORDER_LEVELS];
     struct mem_node *before;
 };
 
-static void find_place(struct order *o, const struct version *v, struct path *p)
+static void find_place(struct order *o, const struct version *v, uint64_t r, struct path *p)
 {
     struct mem_node **links = o->first;
     p->before = NULL;
     for (unsigned level = ORDER_LEVELS; level-- > 0;) {
         if (level < o->height) {
             struct mem_node *n;
-            while ((n = links[level]) && compare(o, n->v, v) < 0) {
+            while ((n = links[level]) && comes_before(o, n, r, v)) {
                 p->before = n;
                 links = n->next;
             }
@@ -118,14 +172,15 @@ static void hang(struct order *o, struct mem_node *n, struct path *p)
 static void insert(struct memtable *m, struct order *o, const struct version *v)
 {
     struct path p;
-    find_place(o, v, &p);
-    hang(o, new_node(m, v), &p);
+    uint64_t r = rank(o, v);
+    find_place(o, v, r, &p);
+    hang(o, new_node(m, v, r), &p);
 }
 
 static void replace(struct memtable *m, struct order *o, const struct version *from, const struct version *to)
 {
     struct path p;
-    find_place(o, from, &p);
+    find_place(o, from, rank(o, from), &p);
     struct mem_node *n = *p.links[0];
     assert(n && n->v == from);
     if (to && compare(o, from, to) == 0) {
@@ -154,9 +209,30 @@ void orders_change(struct memtable *m, struct group *g, const struct version *fr
 
 /* ---- building ---- */
 
+/* A version on its way into an order. Of names, what they all begin with does not count in its rank. */
+struct ranked {
+    uint32_t db; /* of a key in the order of keys */
+    uint64_t rank;
+    const struct version *v;
+};
+
 static int by_order(const void *a, const void *b, void *order)
 {
-    return compare(order, *(const struct version *const *)a, *(const struct version *const *)b);
+    const struct ranked *x = a, *y = b;
+    if (x->db != y->db)
+        return x->db < y->db ? -1 : 1;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return compare(order, x->v, y->v);
+}
+
+static struct ranked rank_in(const struct order *o, const struct group *g, const struct version *v)
+{
+    if (o->keys && o->key_order == KEYS_BY_KEY)
+        return (struct ranked){v->key.row.db, rank_of_name(v->key.row.key, g->common), v};
+    if (!o->keys && o->item_order == ITEMS_BY_NAME)
+        return (struct ranked){0, rank_of_name(v->item.row.ref.name, g->common), v};
+    return (struct ranked){0, rank(o, v), v};
 }
 
 /* How many rows an order will have at most: none is known without looking at rows. */
@@ -169,23 +245,28 @@ static size_t most(const struct order *o, const struct group *g)
     return g->count;
 }
 
-/* Sorting and then appending reads rows in the order of their memory more often than inserting them would. */
+/* Sorting and then appending looks at rows in the order of their memory, mostly; inserting them would not. */
 static void fill(struct memtable *m, struct order *o, const struct group *g)
 {
     size_t cap = most(o, g), n = 0;
     if (cap == 0)
         return;
-    const struct version **all = mem_alloc(cap * sizeof *all);
+    struct ranked *all = mem_alloc(cap * sizeof *all);
+    bool sorted = true;
     for (const struct entry *e = g->first; e && n < cap; e = e->later) {
-        if (belongs(o, e->now))
-            all[n++] = e->now;
+        if (!belongs(o, e->now))
+            continue;
+        all[n] = rank_in(o, g, e->now);
+        sorted = sorted && (n == 0 || by_order(&all[n - 1], &all[n], o) < 0);
+        n++;
     }
-    qsort_r(all, n, sizeof *all, by_order, o);
+    if (!sorted)
+        qsort_r(all, n, sizeof *all, by_order, o);
     struct path end = {.before = NULL};
     for (unsigned level = 0; level < ORDER_LEVELS; level++)
         end.links[level] = &o->first[level];
     for (size_t i = 0; i < n; i++)
-        hang(o, new_node(m, all[i]), &end);
+        hang(o, new_node(m, all[i].v, rank(o, all[i].v)), &end);
     mem_free(all);
 }
 

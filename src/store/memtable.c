@@ -4,7 +4,7 @@
    and never changed again. All of it comes from large blocks, so that a change costs no call of the allocator
    and a table of any size is freed by freeing its blocks. Entries also hang in a list of their group, from
    which orders are built. */
-#include "store/memtable_internal.h"
+#include "store/memtable.h"
 
 #include <assert.h>
 #include <stdalign.h>
@@ -12,11 +12,13 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "store/memtable_internal.h"
 #include "store/rows.h"
 
 #define BLOCK_BYTES     ((size_t)512 * 1024)
 #define MIN_TABLE_BITS  10
 #define MAX_EXPECT_BITS 22
+#define MOST_DROPPED    16 /* blocks given back at once that are not needed any more */
 
 /* ---- memory ---- */
 
@@ -29,21 +31,38 @@ struct mem_block {
 /* Under AddressSanitizer a table that is emptied gives everything back, so that using rows after it is
    caught. */
 #if defined(__SANITIZE_ADDRESS__)
-#define KEEP_BLOCK 0
+#define KEEP_BLOCKS 0
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define KEEP_BLOCK 0
+#define KEEP_BLOCKS 0
 #endif
 #endif
-#ifndef KEEP_BLOCK
-#define KEEP_BLOCK 1
+#ifndef KEEP_BLOCKS
+#define KEEP_BLOCKS 1
 #endif
+
+static size_t block_size(const struct mem_block *b)
+{
+    return sizeof *b + b->bytes;
+}
+
+static struct mem_block *new_block(struct memtable *m, size_t bytes)
+{
+    struct mem_block *b = m->spare_blocks;
+    if (b && bytes == BLOCK_BYTES) {
+        m->spare_blocks = b->next;
+        m->spare_bytes -= block_size(b);
+        return b;
+    }
+    b = mem_alloc(sizeof *b + bytes);
+    b->bytes = bytes;
+    return b;
+}
 
 static struct mem_block *add_block(struct memtable *m, size_t bytes)
 {
-    struct mem_block *b = mem_alloc(sizeof *b + bytes);
-    b->bytes = bytes;
-    m->block_bytes += sizeof *b + bytes;
+    struct mem_block *b = new_block(m, bytes);
+    m->block_bytes += block_size(b);
     if (bytes != BLOCK_BYTES && m->blocks) {
         /* Large: behind the open one, whose rest stays in use. */
         b->next = m->blocks->next;
@@ -73,23 +92,33 @@ void *mem_take(struct memtable *m, size_t n)
     return p;
 }
 
-static void free_blocks(struct memtable *m)
+/* Gives all blocks back but for up to `keep`, which will be used again. */
+static void drop_blocks(struct memtable *m, size_t keep)
 {
-    struct mem_block *keep = NULL;
     for (struct mem_block *b = m->blocks, *next; b; b = next) {
         next = b->next;
-        if (KEEP_BLOCK && !keep && b->bytes == BLOCK_BYTES) {
-            keep = b;
-            continue;
+        if (KEEP_BLOCKS && keep && b->bytes == BLOCK_BYTES) {
+            keep--;
+            b->next = m->spare_blocks;
+            m->spare_blocks = b;
+            m->spare_bytes += block_size(b);
+        } else {
+            mem_free(b);
         }
-        m->block_bytes -= sizeof *b + b->bytes;
+    }
+    m->blocks = NULL;
+    m->block_bytes = 0;
+    m->free = NULL;
+    m->nfree = 0;
+}
+
+static void drop_spare_blocks(struct memtable *m, size_t most)
+{
+    for (struct mem_block *b; most > 0 && (b = m->spare_blocks); most--) {
+        m->spare_blocks = b->next;
+        m->spare_bytes -= block_size(b);
         mem_free(b);
     }
-    m->blocks = keep;
-    m->free = keep ? keep->data : NULL;
-    m->nfree = keep ? keep->bytes : 0;
-    if (keep)
-        keep->next = NULL;
 }
 
 /* Nothing is left: the memory of what has been is used again. */
@@ -98,17 +127,22 @@ static void when_empty(struct memtable *m)
     if (m->nrows || m->extra.count || m->ntrash)
         return;
     assert(!m->first_group && !m->oldest);
-    m->keys.orders = NULL;
+    m->keys = (struct group){.count = 0};
     m->trash = NULL;
     memset(m->spare, 0, sizeof m->spare);
-    free_blocks(m);
+    drop_blocks(m, m->spare_blocks ? 0 : 1);
 }
 
 /* ---- the hash table ---- */
 
+static size_t segment_buckets(const struct hash_table *t, unsigned i)
+{
+    return (size_t)1 << (t->bits + (i ? i - 1 : 0));
+}
+
 static void add_segment(struct hash_table *t)
 {
-    size_t n = (size_t)1 << (t->bits + (t->nsegments ? t->nsegments - 1 : 0));
+    size_t n = segment_buckets(t, t->nsegments);
     t->segments[t->nsegments++] = mem_zalloc(n * sizeof(struct link *));
     t->bytes += n * sizeof(struct link *);
 }
@@ -123,6 +157,13 @@ static void table_release(struct hash_table *t)
 {
     for (unsigned i = 0; i < t->nsegments; i++)
         mem_free(t->segments[i]);
+}
+
+static void table_clear(struct hash_table *t)
+{
+    for (unsigned i = 0; i < t->nsegments; i++)
+        memset(t->segments[i], 0, segment_buckets(t, i) * sizeof(struct link *));
+    t->count = 0;
 }
 
 static struct link **bucket_at(const struct hash_table *t, size_t i)
@@ -285,11 +326,22 @@ static struct entry *add_entry(struct memtable *m, uint8_t kind, struct group *g
     return e;
 }
 
+/* Copies a row's name behind its entry. */
 static struct slice keep_name(struct entry *e, struct slice name)
 {
+    struct group *g = e->group;
     if (name.n)
         memcpy(e + 1, name.p, name.n);
-    return slice_of(e + 1, name.n);
+    struct slice own = slice_of(e + 1, name.n);
+    if (!g->sample.p) {
+        g->sample = own;
+        g->common = own.n;
+    }
+    size_t n = 0, most = own.n < g->common ? own.n : g->common;
+    while (n < most && own.p[n] == g->sample.p[n])
+        n++;
+    g->common = n;
+    return own;
 }
 
 /* Which of a group's partial orders have a version: adds n (1 or -1) to their counts. */
@@ -524,15 +576,51 @@ void memtable_leave(struct memtable *m, mem_mark from, mem_mark to)
 
 /* ---- the table ---- */
 
-struct memtable *memtable_new(size_t expect)
+static unsigned bits_for(size_t expect)
 {
-    struct memtable *m = mem_zalloc(sizeof *m);
     unsigned bits = MIN_TABLE_BITS;
     while (bits < MAX_EXPECT_BITS && (size_t)1 << bits < expect)
         bits++;
-    table_init(&m->rows, bits);
+    return bits;
+}
+
+struct memtable *memtable_new(size_t expect)
+{
+    struct memtable *m = mem_zalloc(sizeof *m);
+    table_init(&m->rows, bits_for(expect));
     table_init(&m->groups, MIN_TABLE_BITS);
     m->dice = 0x9E3779B97F4A7C15u;
+    return m;
+}
+
+/* Buckets that are far too many would have to be cleared each time. */
+static void renew_table(struct hash_table *t, size_t expect)
+{
+    unsigned bits = bits_for(expect);
+    if (t->low + 1 <= (size_t)4 << bits) {
+        table_clear(t);
+        return;
+    }
+    table_release(t);
+    table_init(t, bits);
+}
+
+struct memtable *memtable_renew(struct memtable *m, size_t expect)
+{
+    if (!m)
+        return memtable_new(expect);
+    size_t ngroups = m->groups.count;
+    drop_spare_blocks(m, MOST_DROPPED); /* the last round did without them */
+    drop_blocks(m, SIZE_MAX);
+    renew_table(&m->rows, expect);
+    renew_table(&m->groups, ngroups);
+    *m = (struct memtable){
+        .rows = m->rows,
+        .groups = m->groups,
+        .spare_blocks = m->spare_blocks,
+        .spare_bytes = m->spare_bytes,
+        .dice = m->dice,
+    };
     return m;
 }
 
@@ -540,10 +628,8 @@ void memtable_free(struct memtable *m)
 {
     if (!m)
         return;
-    for (struct mem_block *b = m->blocks, *next; b; b = next) {
-        next = b->next;
-        mem_free(b);
-    }
+    drop_blocks(m, 0);
+    drop_spare_blocks(m, SIZE_MAX);
     table_release(&m->rows);
     table_release(&m->groups);
     mem_free(m);
@@ -554,6 +640,7 @@ struct memtable_stats memtable_stats(const struct memtable *m)
     return (struct memtable_stats){
         .rows = m->nrows,
         .bytes = sizeof *m + m->block_bytes + m->rows.bytes + m->groups.bytes,
+        .spare = m->spare_bytes,
         .peak = m->peak,
     };
 }

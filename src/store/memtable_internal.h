@@ -49,6 +49,8 @@ struct group {
     size_t count;
     size_t expiring; /* rows with an expiry: keys, fields of a hash */
     size_t due;      /* keys of hashes that have a `first` */
+    struct slice sample;
+    size_t common; /* so many bytes all names begin with that have been here, as the sample does */
     struct order *orders;
 };
 
@@ -86,12 +88,31 @@ struct memtable {
     char *free;
     size_t nfree;
     size_t block_bytes;
+    struct mem_block *spare_blocks; /* of an earlier round, to be used again */
+    size_t spare_bytes;
     struct mem_node *spare[ORDER_LEVELS]; /* nodes of orders to be used again, by their height */
     uint64_t dice;                        /* for the heights of nodes */
 };
 
 /* Memory that lives until the table is emptied. */
 void *mem_take(struct memtable *m, size_t n) __attribute__((returns_nonnull));
+
+/* Numbers and names as unsigned numbers that compare as they do; of a name, eight bytes from a place on. */
+static inline uint64_t rank_of_number(int64_t v)
+{
+    return (uint64_t)v ^ (uint64_t)1 << 63;
+}
+
+static inline uint64_t rank_of_name(struct slice s, size_t from)
+{
+    unsigned char b[8] = {0};
+    if (s.n > from)
+        memcpy(b, s.p + from, s.n - from < sizeof b ? s.n - from : sizeof b);
+    uint64_t v = 0;
+    for (size_t i = 0; i < sizeof b; i++)
+        v = v << 8 | b[i];
+    return v;
+}
 
 /* The group of a table and id, or NULL. */
 struct group *memtable_group(const struct memtable *m, enum item_table table, int64_t id);

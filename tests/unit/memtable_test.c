@@ -245,6 +245,41 @@ static void leaving_goes_on_for_ever(void)
     }
 }
 
+static void memory_is_used_again(void)
+{
+    char key[32];
+    size_t most = 0;
+    for (int round = 0; round < 60; round++) {
+        int rows = round < 3 ? 20000 : 100;
+        for (int i = 0; i < rows; i++) {
+            snprintf(key, sizeof key, "%d:%d", round, i);
+            put(key, i + 1, key, true);
+            put_member(i, key, i, i);
+        }
+        CHECK_EQ(memtable_stats(m).rows, 2 * rows);
+        CHECK(strlen(walked((struct item_scan){.table = ITEM_ZSET, .id = 7, .order = ITEMS_BY_SCORE})) > 0);
+        memtable_add_trash(m, &(struct trash_row){1, ROW_SET});
+        memtable_put_next_id(m, 5);
+        struct memtable_stats st = memtable_stats(m);
+        most = st.bytes > most ? st.bytes : most;
+        CHECK(st.bytes + st.spare <= most + ((size_t)2 << 20));
+        m = memtable_renew(m, st.peak);
+        st = memtable_stats(m);
+        CHECK_EQ(st.rows, 0);
+        CHECK_EQ(st.peak, 0);
+        CHECK(!memtable_has_keys(m) && !memtable_has_items(m, ITEM_ZSET, 7));
+        CHECK_EQ(memtable_mark(m), 0);
+        CHECK_EQ(memtable_next_id(m), 0);
+        CHECK_STR(value_of(key), "(none)");
+        CHECK_STR(walked_keys((struct key_scan){.order = KEYS_BY_KEY}), "");
+    }
+    struct memtable_stats st = memtable_stats(m);
+    CHECK(st.bytes + st.spare < most / 4); /* what is not needed goes back in the end */
+    struct memtable *other = memtable_renew(NULL, 10);
+    CHECK_EQ(memtable_stats(other).rows, 0);
+    memtable_free(other);
+}
+
 /* ---- orders ---- */
 
 static void members_by_score(void)
@@ -485,6 +520,7 @@ int main(int argc, char **argv)
     WITH_TABLE(changes_are_taken_back);
     WITH_TABLE(what_was_applied_leaves);
     WITH_TABLE(leaving_goes_on_for_ever);
+    WITH_TABLE(memory_is_used_again);
     WITH_TABLE(members_by_score);
     WITH_TABLE(keys_in_every_order);
     WITH_TABLE(in_the_order_of_the_tables);
