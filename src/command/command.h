@@ -31,6 +31,7 @@ struct call {
     const struct error *write_err; /* why nothing can be written in this batch; code ST_OK: it can */
     bool serving; /* a blocked command gets another chance, because serving_key has something now */
     struct slice serving_key;
+    bool undo; /* set by the handler: its reply stands, and nothing that it wrote does */
 };
 
 /* A client's mistake is a reply and ST_OK; a status is the database's failure (what the handler said is then
@@ -178,6 +179,7 @@ extern const struct command http_ttl_commands[];
 extern const struct command http_item_commands[];
 extern const struct command http_list_commands[];
 extern const struct command http_multi_commands[];
+extern const struct command http_batch_commands[];
 extern const struct command http_service_commands[];
 
 /* By name, case ignored; NULL when there is none. */
@@ -220,6 +222,10 @@ bool command_arity_fits(const struct command *cmd, int argc);
 
 /* Runs a command that EXEC has in its queue, with its reply as part of EXEC's. */
 void command_run_queued(struct call *exec, const struct command *cmd, const struct slice *argv, int argc);
+
+/* Runs a command as a part of another one, which it is kept or undone with. */
+enum status command_run_inside(struct call *outer, const struct command *cmd, const struct slice *argv,
+                               int argc) MUST_CHECK;
 
 /* Runs a command that was blocked, with the key that has something for it now. Nothing replied: it waits on.
    Returns what command_run does. */

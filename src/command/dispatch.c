@@ -151,6 +151,28 @@ static void silence(struct session *session, struct reply *reply, size_t mark)
 
 /* ---- running ---- */
 
+/* Statistics, slow commands, monitors: of a call that began at `start`, with so many errors said before. */
+static inline void keep_books(const struct call *call, int64_t start, uint64_t errors_were)
+{
+    struct server *server = call->server;
+    const struct command *cmd = call->cmd;
+    int64_t end = clock_mono_us();
+    int64_t us = end - start;
+    server->clock_us = end;
+    server->stats.commands++;
+    struct command_stat *stat = &server->command_stats[command_index(cmd)];
+    histogram_add(&stat->us, (uint64_t)us);
+    if (UNLIKELY(call->reply->errors != errors_were)) {
+        stat->failed++;
+        server_note_error(server, call->reply->code);
+    }
+    if (UNLIKELY((uint64_t)us >= (uint64_t)server->config->slowlog_log_slower_than ||
+                 server->config->latency_monitor_threshold_ms))
+        note_slow(server, call->session, cmd, call->argv, call->argc, us);
+    if (UNLIKELY(server->nmonitors) && !(cmd->flags & (CMD_SKIP_MONITOR | CMD_ADMIN)))
+        monitor_feed(server, call->session, cmd, call->argv, call->argc);
+}
+
 static int64_t run(const struct call *given, size_t mark)
 {
     struct call call = *given;
@@ -167,7 +189,7 @@ static int64_t run(const struct call *given, size_t mark)
     engine_enter(server->engine);
     view_count_lookups(call.view, cmd->flags & CMD_READONLY);
     enum status st = cmd->fn(&call);
-    struct engine_trace trace = engine_leave(server->engine, st == ST_OK);
+    struct engine_trace trace = engine_leave(server->engine, st == ST_OK && !call.undo);
     if (UNLIKELY(st != ST_OK)) {
         reply->ops->rewind(reply, mark);
         reply_status(reply, st, call.err);
@@ -176,21 +198,7 @@ static int64_t run(const struct call *given, size_t mark)
     if (server->call_arena.next != arena_was)
         arena_reset(&server->call_arena);
 
-    int64_t end = clock_mono_us();
-    int64_t us = end - start;
-    server->clock_us = end;
-    server->stats.commands++;
-    struct command_stat *stat = &server->command_stats[command_index(cmd)];
-    histogram_add(&stat->us, (uint64_t)us);
-    if (UNLIKELY(reply->errors != errors_were)) {
-        stat->failed++;
-        server_note_error(server, reply->code);
-    }
-    if (UNLIKELY((uint64_t)us >= (uint64_t)server->config->slowlog_log_slower_than ||
-                 server->config->latency_monitor_threshold_ms))
-        note_slow(server, call.session, cmd, call.argv, call.argc, us);
-    if (UNLIKELY(server->nmonitors) && !(cmd->flags & (CMD_SKIP_MONITOR | CMD_ADMIN)))
-        monitor_feed(server, call.session, cmd, call.argv, call.argc);
+    keep_books(&call, start, errors_were);
     return trace.wait;
 }
 
@@ -249,6 +257,21 @@ void command_run_queued(struct call *exec, const struct command *cmd, const stru
     int64_t wait = run(&call, call.reply->ops->mark(call.reply));
     if (wait > exec->server->queued_wait)
         exec->server->queued_wait = wait;
+}
+
+enum status command_run_inside(struct call *outer, const struct command *cmd, const struct slice *argv,
+                               int argc)
+{
+    struct call call = *outer;
+    uint64_t errors_were = call.reply->errors;
+    int64_t start = call.server->clock_us;
+    call.cmd = cmd;
+    call.argv = argv;
+    call.argc = argc;
+    view_count_lookups(call.view, cmd->flags & CMD_READONLY);
+    enum status st = cmd->fn(&call);
+    keep_books(&call, start, errors_were);
+    return st;
 }
 
 int64_t command_serve(struct server *server, struct session *session, const struct command *cmd,

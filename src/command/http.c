@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "command/http_internal.h"
+#include "command/http_outcomes.h"
 #include "proto/base64.h"
 
 /* ---- refusals ---- */
@@ -138,8 +139,21 @@ static void add_error(struct buf *out, const char *code, struct slice message)
     buf_add(out, "}", 1);
 }
 
+/* One operation of a batch failed: the others may go on. */
+static void fail_item(struct answer *a, int status, const char *code, struct slice message)
+{
+    a->out->len = a->item;
+    a->failed = true;
+    a->item_status = status;
+    add_error(a->out, code, message);
+}
+
 void answer_error(struct answer *a, int status, const char *code, const char *message)
 {
+    if (a->dialect == DIALECT_BATCH) {
+        fail_item(a, status, code, slice_str(message));
+        return;
+    }
     a->out->len = a->start;
     a->head = (struct http_head){.status = status, .content_type = "application/json"};
     add_error(a->out, code, slice_str(message));
@@ -163,9 +177,14 @@ static struct error_code code_of(struct slice text, enum http_dialect dialect)
     for (size_t i = 0; i < sizeof error_codes / sizeof *error_codes; i++)
         if (slice_eq(word, slice_str(error_codes[i].prefix)))
             return error_codes[i];
-    /* Our own handlers know what is wrong with a request; what is left is the server's fault. */
-    return dialect == DIALECT_KEYS ? (struct error_code){"ERR", 500, "internal_error"}
-                                   : (struct error_code){"ERR", 400, "error"};
+    switch (dialect) {
+    case DIALECT_KEYS: /* our own handlers know what is wrong with a request: it is the server's fault */
+        return (struct error_code){"ERR", 500, "internal_error"};
+    case DIALECT_BATCH:
+        return (struct error_code){"ERR", 422, "command_failed"};
+    default:
+        return (struct error_code){"ERR", 400, "error"};
+    }
 }
 
 /* The `error` of the sink. */
@@ -177,6 +196,11 @@ static void say_error(struct reply *r, struct slice text)
         a->out->len = a->start;
         a->head = (struct http_head){.status = e.status, .content_type = "application/json"};
         add_error(a->out, e.code, text);
+        return;
+    }
+    if (a->dialect == DIALECT_BATCH) {
+        a->json.depth = 0;
+        fail_item(a, e.status, e.code, text);
         return;
     }
     if (a->json.depth == 0)
@@ -268,6 +292,10 @@ static void answer_refusal(struct answer *a, const struct http_call *x)
     }
     if (!x->route || x->route->dialect == DIALECT_KEYS) {
         answer_error(a, x->refusal.status, x->refusal.code, x->refusal.message);
+        if (x->in_operation) {
+            a->out->len--;
+            buf_addf(a->out, ",\"operation\":%zu}", x->operation);
+        }
         return;
     }
     a->head.status = x->refusal.status;
@@ -295,12 +323,18 @@ int64_t http_answer(struct http_api *api, struct session *s, struct http_call *x
     return wait;
 }
 
-void http_answer_failure(struct http_api *api, const struct error *err, struct buf *out)
+int http_failure_document(struct http_api *api, const struct error *err, struct buf *out)
 {
     struct answer *a = begin_answer(api, NULL, out);
     reply_status(&a->json.base, err->code, err);
     server_note_error(api->server, a->json.base.code);
-    end_answer(a);
+    return a->head.status;
+}
+
+void http_answer_failure(struct http_api *api, const struct error *err, struct buf *out)
+{
+    http_failure_document(api, err, out);
+    end_answer(&api->answer);
 }
 
 /* ---- life ---- */
@@ -309,6 +343,7 @@ struct http_api *http_api_new(struct server *s)
 {
     struct http_api *a = mem_zalloc(sizeof *a);
     a->server = s;
+    a->outcomes = outcomes_new();
     json_reply_init(&a->answer.json);
     a->answer.api = a;
     a->answer.ops = json_reply_ops;
@@ -321,6 +356,7 @@ void http_api_free(struct http_api *a)
 {
     if (!a)
         return;
+    outcomes_free(a->outcomes);
     json_reply_release(&a->answer.json);
     mem_free(a);
 }

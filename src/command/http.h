@@ -48,6 +48,8 @@ struct http_page {
 struct http_call {
     struct http_request request;
     struct http_refusal refusal; /* status is not 0: all there is to say */
+    bool in_operation;           /* it is about one operation of a batch ... */
+    size_t operation;            /* ... this one */
     struct slice extra;          /* headers that go with it */
     const struct route *route;
     struct slice path[2];            /* {key}, {field}, ...: decoded */
@@ -57,9 +59,11 @@ struct http_call {
     const struct command *cmd; /* NULL: nothing that concerns the database, or an unknown command */
     struct slice *argv;
     int argc;
-    bool writes; /* may write */
-    bool close;  /* the connection ends behind the answer */
-    int64_t received_us;
+    bool writes;         /* may write */
+    bool close;          /* the connection ends behind the answer */
+    bool alone;          /* needs a transaction of its own */
+    int64_t received_us; /* monotonic */
+    int64_t timeout_us;  /* if it has not begun so long after, it is not to begin; 0: no matter when */
     void *detail;        /* what the route's own functions made of the body */
     struct arena *arena; /* the batch's */
 };
@@ -79,6 +83,10 @@ int64_t http_answer(struct http_api *a, struct session *s, struct http_call *x, 
 
 /* Appends the answer to a call whose commit has failed. */
 void http_answer_failure(struct http_api *a, const struct error *err, struct buf *out);
+
+/* The commits of this ticket and of those behind it have failed: batches that nobody waited for learn of it.
+ */
+void http_fail_outcomes(struct http_api *a, int64_t from, const struct error *err);
 
 /* Whether this Authorization header (p is NULL: none) opens the server. */
 bool http_authorized(const struct server *s, struct slice header, struct arena *arena);

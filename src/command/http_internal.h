@@ -13,8 +13,9 @@
 
 /* ---- routes ---- */
 
-/* How errors are told: by a code and a message, or as the text that Redis has. */
-enum http_dialect { DIALECT_KEYS, DIALECT_UPSTASH };
+/* How errors are told: by a code and a message as the whole answer, as the text that Redis has, or by a code
+   and a message for one operation of a batch. */
+enum http_dialect { DIALECT_KEYS, DIALECT_UPSTASH, DIALECT_BATCH };
 
 /* Decodes what is the route's own: sets cmd, argv, writes, detail, or refuses. */
 typedef void http_prepare_fn(struct http_api *a, struct http_call *x);
@@ -81,6 +82,8 @@ void http_read_db(const struct http_api *a, struct http_call *x);
 
 /* ---- answers ---- */
 
+struct http_op;
+
 /* The sink of a call: a JSON value that a command of Redis says, or a body that our own handlers write. */
 struct answer {
     struct json_reply json; /* first: handlers of Redis' commands see only this */
@@ -91,17 +94,20 @@ struct answer {
     struct buf *out;
     size_t start; /* of the body in out */
     enum http_dialect dialect;
-    size_t item; /* UPSTASH: where {"result": begins */
-    bool failed; /* UPSTASH: it is {"error": instead */
+    size_t item;              /* where the current command's or operation's part of the answer begins */
+    bool failed;              /* it is {"error": ... */
+    int item_status;          /* ... which alone would have this status */
+    const struct http_op *op; /* BATCH */
 };
 
 struct answer *answer_of(struct reply *r);
 
-/* The answer is this error and nothing else. */
+/* The answer, or what the current operation answers, is this error and nothing else. */
 void answer_error(struct answer *a, int status, const char *code, const char *message);
 
 struct http_api {
     struct server *server;
+    struct outcomes *outcomes;
     struct answer answer;
     char date[HTTP_DATE_CHARS]; /* of date_s */
     size_t ndate;
@@ -111,6 +117,9 @@ struct http_api {
 /* Runs the call's command through the dispatcher, as any command. */
 int64_t http_run_command(struct http_api *a, struct session *s, struct http_call *x,
                          const struct error *write_err);
+
+/* Appends what an answer says whose commit has failed; returns its status. */
+int http_failure_document(struct http_api *a, const struct error *err, struct buf *out);
 
 /* A Redis command's reply as {"result": ...} or {"error": ...}, between these two. */
 void upstash_item_begin(struct answer *a);
@@ -148,6 +157,10 @@ bool http_value_read(struct http_call *x, const struct json *document, struct ht
 
 /* "string", "hash", ... */
 bool http_type_named(struct slice name, enum row_type *ret);
+
+/* The same from its parts: value (NULL: it is missing), the name of a type or nothing. */
+bool http_value_of(struct http_call *x, const struct json *value, struct slice type, bool encoded,
+                   struct http_value *ret);
 
 /* One string of a document: a JSON string or number; encoded: it is base64. Or refuses. */
 bool http_text(struct http_call *x, const struct json *v, const char *what, bool encoded, struct slice *ret);
@@ -208,9 +221,11 @@ http_prepare_fn http_field_get, http_field_put, http_field_delete;
 http_prepare_fn http_member_get, http_member_put, http_member_delete;
 http_prepare_fn http_item_get, http_item_put, http_item_delete, http_item_push;
 http_prepare_fn http_keys_list, http_readyz;
+http_prepare_fn http_batch_prepare;
 http_prepare_fn upstash_command, upstash_path, upstash_pipeline, upstash_multi;
 
 http_run_fn upstash_run, upstash_run_pipeline, upstash_run_multi;
+http_run_fn http_run_batch, http_outcome;
 http_run_fn http_healthz, http_version, http_metrics, http_openapi;
 
 #endif

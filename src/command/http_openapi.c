@@ -63,6 +63,25 @@ static const struct {
     {"Item",
      OBJECT("\"index\",\"value\"", "\"index\":" INTEGER ",\"value\":" STRING ",\"encoding\":" CODING)},
     {"Pushed", OBJECT("\"index\",\"size\"", "\"index\":" INTEGER ",\"size\":" INTEGER)},
+    {"Operation", OBJECT("\"op\",\"key\"",
+                         "\"op\":{\"type\":\"string\",\"description\":\"put, delete, expire, persist, or a "
+                         "Redis command whose "
+                         "first argument is a key.\"},\"key\":" STRING ",\"value\":" VALUE ",\"type\":" TYPE
+                         ",\"args\":{\"type\":\"array\",\"items\":{\"oneOf\":[" STRING
+                         ",{\"type\":\"number\"}]}},\"encoding\":" CODING "," TTLS ",\"if_version\":" INTEGER
+                         ",\"if_absent\":{\"type\":\"boolean\"},\"if_present\":{\"type\":\"boolean\"}")},
+    {"Batch",
+     OBJECT("\"operations\"",
+            "\"operations\":" ARRAY(REF("Operation")) ",\"atomic\":{\"type\":\"boolean\",\"default\":true},"
+                                                      "\"async\":{\"type\":\"boolean\",\"default\":false},"
+                                                      "\"timeout_ms\":{\"type\":\"integer\","
+                                                      "\"minimum\":1}")},
+    {"BatchResults", "{\"type\":\"object\",\"properties\":{\"results\":" ARRAY(
+                         "{\"type\":\"object\"}") ",\"id\":" STRING "}}"},
+    {"Outcome",
+     OBJECT("\"id\",\"status\"",
+            "\"id\":" STRING ",\"status\":{\"type\":\"string\",\"enum\":[\"pending\",\"done\",\"failed\"]},"
+            "\"code\":" INTEGER ",\"answer\":{\"type\":\"object\"}")},
     {"Command", "{\"type\":\"array\",\"minItems\":1,\"items\":{\"oneOf\":[" STRING
                 ",{\"type\":\"number\"},{\"type\":\"boolean\"}]},\"example\":[\"SET\",\"key\",\"value\"]}"},
     {"Commands", ARRAY(REF("Command"))},

@@ -93,6 +93,13 @@ const struct route http_routes[] = {
      .id = "deleteItem", .tag = "items", .summary = "Removes an item from a list.",
      .answer = "Deleted", .statuses = {200, 404, 409, 412}},
 
+    {HTTP_POST, "/batch", .prepare = http_batch_prepare, .run = http_run_batch, .params = WRITES,
+     .id = "batch", .tag = "batches", .summary = "Runs operations in one step and one commit.",
+     .body = "Batch", .answer = "BatchResults", .statuses = {200, 202, 409, 412, 413, 422}},
+    {HTTP_GET, "/batch/{id}", .run = http_outcome,
+     .id = "getBatch", .tag = "batches", .summary = "What became of a batch that was not waited for.",
+     .answer = "Outcome", .statuses = {200, 404}},
+
     {HTTP_POST, "/", .prepare = upstash_command, .run = upstash_run, .dialect = DIALECT_UPSTASH, .params = WRITES,
      .id = "command", .tag = "commands", .summary = "Runs one command.",
      .body = "Command", .answer = "Result", .statuses = {200}},

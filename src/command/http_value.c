@@ -241,21 +241,26 @@ static bool read_outline(struct http_call *x, const struct json *document, struc
     return !x->refusal.status;
 }
 
-bool http_value_read(struct http_call *x, const struct json *document, struct http_value *ret)
+bool http_value_of(struct http_call *x, const struct json *value, struct slice type, bool encoded,
+                   struct http_value *ret)
 {
-    struct outline o = {.type = SLICE("string")};
-    if (!read_outline(x, document, &o, &ret->expiry))
-        return false;
-    if (!http_type_named(o.type, &ret->type)) {
+    if (!http_type_named(type.p ? type : SLICE("string"), &ret->type)) {
         http_refuse(x, 400, "bad_value", "type must be string, hash, list, set or zset.");
         return false;
     }
-    if (!o.has_value) {
-        http_refuse(x, 400, "missing_field", "The document needs a \"value\".");
+    if (!value) {
+        http_refuse(x, 400, "missing_field", "A \"value\" is needed.");
         return false;
     }
-    return ret->type == ROW_STRING ? http_text(x, &o.value, "value", o.encoded, &ret->string)
-                                   : read_collection(x, &o.value, o.encoded, ret);
+    return ret->type == ROW_STRING ? http_text(x, value, "value", encoded, &ret->string)
+                                   : read_collection(x, value, encoded, ret);
+}
+
+bool http_value_read(struct http_call *x, const struct json *document, struct http_value *ret)
+{
+    struct outline o = {.has_value = false};
+    return read_outline(x, document, &o, &ret->expiry) &&
+           http_value_of(x, o.has_value ? &o.value : NULL, o.type, o.encoded, ret);
 }
 
 /* ---- into rows ---- */

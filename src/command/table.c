@@ -38,6 +38,7 @@ static const struct command *const internal[] = {
     http_item_commands,
     http_list_commands,
     http_multi_commands,
+    http_batch_commands,
     http_service_commands,
     NULL,
 };

@@ -222,7 +222,7 @@ enum status engine_commit(struct engine *e, int64_t *ret_ticket, struct error *e
     struct view *v = &e->view;
     if (ret_ticket)
         *ret_ticket = v->ticket;
-    if (!view_has_changes(v)) {
+    if (!v->kept) {
         store_rollback(e->store);
         view_rolled_back(v);
         return ST_OK;

@@ -418,6 +418,7 @@ void view_counts(const struct view *v, struct db_row *ret)
 
 void view_accept(struct view *v)
 {
+    v->kept |= view_has_changes(v);
     for (size_t i = 0; i < v->nundo; i++) {
         struct row *old = v->undo[i].old;
         if (old->dirty)
@@ -465,6 +466,7 @@ static void end_batch(struct view *v)
     v->dbs_changed = v->dbs_pending = v->id_block_is_new = false;
     memset(v->db_written, 0, v->ndbs * sizeof *v->db_written);
     v->poison = ST_OK;
+    v->kept = false;
     items_clear(&v->items);
     arena_reset(&v->arena);
 }

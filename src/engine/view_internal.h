@@ -75,6 +75,7 @@ struct view {
     struct arena arena;
     enum status
         poison; /* a command failed after its writes had reached the transaction: it must not commit */
+    bool kept;  /* a call that was kept has changed something; else there is nothing to commit */
 
     /* the call */
     struct row_undo *undo;

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "command/command.h"
+#include "command/http.h"
 #include "engine/engine.h"
 #include "server/worker_internal.h"
 
@@ -96,6 +97,8 @@ static bool has_to_wait(struct worker *w, const struct batch_call *call)
     bool full = engine_full(w->server.engine);
     if (w->server.pause == PAUSE_NONE && !w->lock_since_us && !full)
         return false;
+    if (call->deadline_us && worker_now(w) >= call->deadline_us)
+        return false;
     bool may_write = call->client->protocol->may_write(call);
     return (may_write && (w->lock_since_us || full)) || server_paused(&w->server, may_write, worker_now(w));
 }
@@ -150,6 +153,7 @@ static void commits_failed(struct worker *w, int64_t from, const struct error *e
     if (worker_may_warn(w, &w->commit_warned_us))
         log_failure("a batch could not be committed", err);
     waits_fail(w, from, err);
+    http_fail_outcomes(w->http, from, err);
 }
 
 void batch_progress(struct worker *w)
@@ -225,9 +229,11 @@ static size_t run_transaction(struct worker *w, size_t at)
         write_err = err;
     w->server.clock_us = clock_mono_us();
     w->server.end_batch = w->server.sync_wanted = false;
+    size_t first = at;
     while (at < b->ncalls && said < PENDING_BYTES && engine_pending_bytes(engine) < PENDING_BYTES &&
-           !w->server.end_batch) {
+           !w->server.end_batch && (at == first || !b->calls[at].alone)) {
         look_ahead(w, at);
+        w->server.end_batch = b->calls[at].alone;
         said += run_call(w, &b->calls[at++], &write_err);
     }
     if (st == ST_OK && engine_commit(engine, &ticket, &err) != ST_OK)

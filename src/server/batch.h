@@ -21,9 +21,11 @@ struct batch_call {
     struct slice *argv;
     int argc;
     struct http_call *http; /* the request that it stands for, when it came by HTTP */
-    bool keyed;             /* names a key ... */
-    uint32_t hash;          /* ... that view_expect knows as this */
-    size_t end;             /* where it ends in the client's input */
+    bool alone;             /* needs a transaction of its own */
+    int64_t deadline_us; /* from then on it runs, and says that it is too late, rather than wait; 0: none */
+    bool keyed;          /* names a key ... */
+    uint32_t hash;       /* ... that view_expect knows as this */
+    size_t end;          /* where it ends in the client's input */
 };
 
 struct batch {

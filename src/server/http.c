@@ -16,10 +16,11 @@
 
 struct http_conn {
     struct http_in in;
-    int64_t since_us;  /* when the unfinished request began to come; 0: there is none */
-    int64_t queued_us; /* when the oldest request that has not run yet was whole; 0: there is none */
-    bool head_seen;    /* of the unfinished request: it may go on */
-    bool head_waits;   /* an answer to HEAD has waited for a commit */
+    int64_t since_us;    /* when the unfinished request began to come; 0: there is none */
+    int64_t queued_us;   /* when the oldest request that has not run yet was whole; 0: there is none */
+    int64_t deadline_us; /* of the last request that was parsed; 0: none */
+    bool head_seen;      /* of the unfinished request: it may go on */
+    bool head_waits;     /* an answer to HEAD has waited for a commit */
 };
 
 static void open_http(struct client *c)
@@ -99,6 +100,9 @@ static enum parse_result parse(struct worker *w, struct client *c, struct batch_
     ret->cmd = x->cmd;
     ret->argv = x->argv;
     ret->argc = x->argc;
+    ret->alone = x->alone;
+    ret->deadline_us = x->timeout_us ? x->received_us + x->timeout_us : 0;
+    h->deadline_us = ret->deadline_us;
     return PARSE_CALL;
 }
 
@@ -164,6 +168,8 @@ static bool tick(struct client *c, int64_t now_us)
     bool unread = c->sent < waits_free_output(c->worker, c);
     if (unread && now_us - c->flushed_us > patience && now_us - c->session.active_us > patience)
         return close_slow(c, CLOSED_UNREAD);
+    if (c->paused && h->deadline_us && now_us >= h->deadline_us)
+        client_resume(c); /* to be told that it is too late */
     if (c->state != CLIENT_OPEN || c->paused || c->out.len > c->sent)
         return true;
     int64_t body_us = (int64_t)(c->in.len - c->parsed) / SLOWEST_BODY * 1000000;
