@@ -87,7 +87,8 @@ int64_t memtable_next_id(const struct memtable *m);
 typedef uint64_t mem_mark;
 mem_mark memtable_mark(const struct memtable *m);
 
-/* Takes back every change since the mark (which has not been settled). */
+/* Takes back every change since the mark (which has not been settled). May empty the table, see
+   memtable_leave. */
 void memtable_undo(struct memtable *m, mem_mark since);
 
 /* Changes before the mark will not be undone: what was kept for that is given up. */
