@@ -251,7 +251,8 @@ static void add_memory(struct prom *p, struct server *s)
 static void add_connections(struct prom *p, const struct server *s)
 {
     static const char *const ways[SESSION_WAYS] = {"tcp", "unix", "tls", "http", "https"};
-    static const char *const rejections[REJECTIONS] = {"maxclients", "protected_mode", "descriptors"};
+    static const char *const rejections[REJECTIONS] = {"maxclients", "protected_mode", "descriptors",
+                                                       "handshake"};
     static const char *const closures[CLOSURES] = {"idle",         "killed", "query_limit",
                                                    "output_limit", "unread", "protocol"};
     uint64_t now[SESSION_WAYS] = {0};

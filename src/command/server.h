@@ -36,8 +36,8 @@ struct rate {
 };
 
 /* Why a client was turned away, and why a connection was closed that the client had not ended. */
-enum rejection { REJECTED_MAXCLIENTS, REJECTED_PROTECTED, REJECTED_DESCRIPTORS };
-#define REJECTIONS 3
+enum rejection { REJECTED_MAXCLIENTS, REJECTED_PROTECTED, REJECTED_DESCRIPTORS, REJECTED_HANDSHAKE };
+#define REJECTIONS 4
 enum closure {
     CLOSED_IDLE,
     CLOSED_KILLED,

@@ -48,7 +48,7 @@ static void complain(struct handshake *s, const char *why)
     char peer[CONN_ADDR_CHARS], self[CONN_ADDR_CHARS], reason[256];
     int64_t now = clock_mono_us();
     bool loud = h->warned_us == 0 || now - h->warned_us >= WARN_EVERY_US;
-    h->failed++;
+    (*h->failed)++;
     conn_addresses(&s->conn, "", peer, self);
     log_write(loud ? LOG_WARNING : LOG_DEBUG, "a TLS handshake failed",
               "addr=%s laddr=%s error=%s unsaid=%llu", peer, self, log_quote(reason, sizeof reason, why),
@@ -78,7 +78,7 @@ static void go_on(struct handshake *s)
         event_add(&s->conn.write_event, NULL);
         return;
     case TLS_GONE:
-        s->all->failed++;
+        (*s->all->failed)++;
         break;
     case TLS_FAILED:
         complain(s, err.text);
@@ -100,10 +100,10 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     end(arg);
 }
 
-void handshake_begin(struct handshakes *h, struct conn conn, void (*done)(void *arg, struct conn conn),
-                     void *arg)
+void handshake_begin(struct handshakes *h, struct conn conn, const char *protocol,
+                     void (*done)(void *arg, struct conn conn), void *arg)
 {
-    conn.tls = tls_new(h->context, conn.fd);
+    conn.tls = tls_new(h->context, conn.fd, protocol);
     if (!conn.tls) {
         conn_close(&conn);
         return;

@@ -14,7 +14,7 @@ struct handshakes {
     uint64_t limit_ms;          /* how long one may take */
     struct handshake *first;
     uint32_t n;
-    uint64_t failed;
+    uint64_t *failed; /* counts them */
     /* The log says it once in a while, and how often it has not. */
     int64_t warned_us;
     uint64_t unsaid;
@@ -26,8 +26,9 @@ void handshakes_release(struct handshakes *h);
 /* New connections get this context, which is taken over. */
 void handshakes_set_context(struct handshakes *h, struct ssl_ctx_st *context);
 
-/* Takes conn over, and hands it to done when it is ready; never does when that fails. */
-void handshake_begin(struct handshakes *h, struct conn conn, void (*done)(void *arg, struct conn conn),
-                     void *arg);
+/* Takes conn over, and hands it to done when it is ready; never does when that fails. protocol: see tls_new.
+ */
+void handshake_begin(struct handshakes *h, struct conn conn, const char *protocol,
+                     void (*done)(void *arg, struct conn conn), void *arg);
 
 #endif

@@ -15,10 +15,11 @@ struct listener {
     int fds[LISTENER_MAX];
     bool local[LISTENER_MAX];
     size_t n;
-    bool tls;     /* clients begin with a handshake (handshake.h) */
-    int port;     /* the one really bound: differs from the one asked for when that was 0 */
-    char *path;   /* of the Unix socket, or NULL; removed on close */
-    int spare_fd; /* given up for a moment to refuse a client when descriptors have run out */
+    bool tls;             /* clients begin with a handshake (handshake.h) */
+    const char *protocol; /* what they may ask for there by name, "http/1.1"; NULL: it has none */
+    int port;             /* the one really bound: differs from the one asked for when that was 0 */
+    char *path;           /* of the Unix socket, or NULL; removed on close */
+    int spare_fd;         /* given up for a moment to refuse a client when descriptors have run out */
 };
 
 void listener_init(struct listener *l);

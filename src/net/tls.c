@@ -87,10 +87,11 @@ enum conn_io tls_flush(struct tls *t)
 
 /* ---- life ---- */
 
-struct tls *tls_new(struct ssl_ctx_st *context, int fd)
+struct tls *tls_new(struct ssl_ctx_st *context, int fd, const char *protocol)
 {
     struct tls *t = mem_zalloc(sizeof *t);
     t->fd = fd;
+    t->protocol = protocol;
     t->ssl = SSL_new(context);
     BIO *source = BIO_new_socket(fd, BIO_NOCLOSE), *sink = sink_new(t);
     if (!t->ssl || !source || !sink) {
@@ -101,6 +102,7 @@ struct tls *tls_new(struct ssl_ctx_st *context, int fd)
     }
     SSL_set0_rbio(t->ssl, source);
     SSL_set0_wbio(t->ssl, sink);
+    SSL_set_app_data(t->ssl, t);
     SSL_set_accept_state(t->ssl);
     return t;
 }

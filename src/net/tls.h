@@ -43,6 +43,7 @@ bool tls_context_expired(struct ssl_ctx_st *context, char ret[TLS_TIME_CHARS]);
 struct tls {
     struct ssl_st *ssl;
     int fd;
+    const char *protocol;
     bool more;         /* a read would find something without waiting for the socket */
     bool open;         /* the handshake is over and nothing has gone wrong since */
     struct buf unsent; /* what the socket has not taken, encrypted ... */
@@ -52,8 +53,10 @@ struct tls {
     struct event again; /* of conn.c: comes back for more */
 };
 
-/* The server's side of a connection; the descriptor stays the caller's. NULL when there is no memory. */
-struct tls *tls_new(struct ssl_ctx_st *context, int fd);
+/* The server's side of a connection; the descriptor stays the caller's. A client that asks for protocols by
+   name (ALPN) gets this one, or nothing if it is not among them; without a name, it gets no answer to that.
+   NULL when there is no memory. */
+struct tls *tls_new(struct ssl_ctx_st *context, int fd, const char *protocol);
 
 enum tls_step {
     TLS_DONE,

@@ -134,6 +134,23 @@ static void set_sessions(SSL_CTX *ctx, const struct tls_options *o)
     SSL_CTX_set_session_id_context(ctx, name, sizeof name - 1);
 }
 
+/* in: names, each behind its length. */
+static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_n, const unsigned char *in,
+                           unsigned in_n, void *arg)
+{
+    (void)arg;
+    const struct tls *t = SSL_get_app_data(ssl);
+    size_t n = t->protocol ? strlen(t->protocol) : 0;
+    for (size_t i = 0; n && i + n < in_n; i += (size_t)in[i] + 1) {
+        if (in[i] == n && memcmp(in + i + 1, t->protocol, n) == 0) {
+            *out = in + i + 1;
+            *out_n = in[i];
+            return SSL_TLSEXT_ERR_OK;
+        }
+    }
+    return n ? SSL_TLSEXT_ERR_ALERT_FATAL : SSL_TLSEXT_ERR_NOACK;
+}
+
 enum status tls_context_new(const struct tls_options *o, struct ssl_ctx_st **ret, struct error *err)
 {
     ERR_clear_error();
@@ -146,6 +163,7 @@ enum status tls_context_new(const struct tls_options *o, struct ssl_ctx_st **ret
     SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
     SSL_CTX_set_read_ahead(ctx, 1);
+    SSL_CTX_set_alpn_select_cb(ctx, choose_protocol, NULL);
     set_sessions(ctx, o);
     enum status st = set_protocols(ctx, o->protocols, err);
     if (st == ST_OK)

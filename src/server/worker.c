@@ -81,7 +81,7 @@ static void greet(struct entrance *e, struct conn conn)
         w->server.stats.rejected[REJECTED_MAXCLIENTS]++;
         conn_close(&conn);
     } else {
-        handshake_begin(&w->handshakes, conn, on_handshake_done, e);
+        handshake_begin(&w->handshakes, conn, e->listener.protocol, on_handshake_done, e);
     }
 }
 
@@ -405,6 +405,7 @@ static enum status open_listeners(struct worker *w, struct error *err)
     struct listener *resp = &w->entrances[ENTRANCE_RESP].listener;
     w->entrances[ENTRANCE_RESP_TLS].listener.tls = true;
     w->entrances[ENTRANCE_HTTP_TLS].listener.tls = true;
+    w->entrances[ENTRANCE_HTTP_TLS].listener.protocol = "http/1.1";
     enum status st = open_port(w, ENTRANCE_RESP, welcome, config->port, err);
     if (st == ST_OK)
         st = open_port(w, ENTRANCE_RESP_TLS, welcome, config->tls_port, err);
@@ -457,6 +458,7 @@ enum status worker_new(struct config *config, struct engine *engine, struct work
         listener_init(&w->entrances[i].listener);
     enum status st = open_loop(w, err);
     w->handshakes.base = w->base;
+    w->handshakes.failed = &w->server.stats.rejected[REJECTED_HANDSHAKE];
     if (st == ST_OK)
         st = certificates_load(w, err);
     if (st == ST_OK)

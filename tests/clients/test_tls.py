@@ -9,6 +9,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 
@@ -111,6 +112,26 @@ def test_curl(larder, authority, dial, tmp_path):
     url = f"https://localhost:{larder.https_port}/keys/k"
     both = curl(larder, authority, "/keys/k", url, "-w", "%{num_connects}\n")
     assert [line.split(b"}")[1] for line in both.splitlines()] == [b"1", b"0"]
+
+
+def test_protocols_by_name(larder, authority):
+    """ALPN: HTTP has a name, and who cannot speak it is not let in; the Redis protocol has none."""
+
+    def chosen(port, *names):
+        context = authority.context()
+        context.set_alpn_protocols(names)
+        with context.wrap_socket(socket.create_connection(("127.0.0.1", port)), server_hostname="localhost") as s:
+            return s.selected_alpn_protocol()
+
+    assert chosen(larder.https_port, "h2", "http/1.1") == "http/1.1"
+    assert chosen(larder.https_port, "http/1.1", "http/1.0") == "http/1.1"
+    with pytest.raises(ssl.SSLError, match="no application protocol"):
+        chosen(larder.https_port, "h2")
+    with pytest.raises(ssl.SSLError, match="no application protocol"):
+        chosen(larder.https_port, "http/1.10", "http/1.")
+    assert chosen(larder.tls_port, "h2", "redis") is None
+    with larder.connect() as c:
+        assert b"rejected_connections:2\r\n" in c("INFO", "stats")
 
 
 def test_curl_and_certificates(start_tls, authority, client_pair, stranger):

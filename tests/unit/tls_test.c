@@ -70,6 +70,7 @@ static struct tls_options usual(void)
 struct pair {
     struct event_base *base;
     struct handshakes handshakes;
+    uint64_t failed;
     struct conn conn;
     bool connected;
     SSL *client;
@@ -145,10 +146,10 @@ static bool start(struct pair *p, int version)
                     "pair"))
         return false;
     p->base = event_base_new();
-    p->handshakes = (struct handshakes){.base = p->base, .limit_ms = 60000};
+    p->handshakes = (struct handshakes){.base = p->base, .limit_ms = 60000, .failed = &p->failed};
     SSL_CTX_up_ref(context);
     handshakes_set_context(&p->handshakes, context);
-    handshake_begin(&p->handshakes, (struct conn){.fd = fds[0]}, on_done, p);
+    handshake_begin(&p->handshakes, (struct conn){.fd = fds[0]}, NULL, on_done, p);
     p->client_fd = fds[1];
     p->client = SSL_new(client_context);
     SSL_set_fd(p->client, fds[1]);
