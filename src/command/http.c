@@ -265,6 +265,7 @@ static void end_answer(struct answer *a)
     a->head.bodiless = x && x->request.method == HTTP_HEAD;
     if (x && x->extra.n)
         a->head.extra = x->extra;
+    a->api->server->stats.http_answers[a->head.status]++;
     http_add_head(a->out, a->start, &a->head);
 }
 

@@ -141,6 +141,13 @@ static void add_commands(struct prom *p, const struct server *s)
     prom_family(p, "larder_error_replies_total", PROM_COUNTER, "Error replies by their code.");
     for (uint32_t i = 0; i < s->nerror_codes; i++)
         prom_u64(p, PROM_LABELS({"code", s->error_codes[i].code}), s->error_codes[i].count);
+    prom_family(p, "larder_http_answers_total", PROM_COUNTER, "Answers over HTTP by status.");
+    for (unsigned status = 100; status < HTTP_STATUS_END; status++) {
+        char digits[NUM_I64_CHARS + 1];
+        digits[num_format_u64(digits, status)] = '\0';
+        if (s->stats.http_answers[status])
+            prom_u64(p, PROM_LABELS({"status", digits}), s->stats.http_answers[status]);
+    }
     counter(p, "larder_keyspace_hits_total", "Keys that reads found.", e->keyspace_hits);
     counter(p, "larder_keyspace_misses_total", "Keys that reads did not find.", e->keyspace_misses);
     counter(p, "larder_auth_failures_total", "Wrong passwords.", s->stats.acl_denied_auth);

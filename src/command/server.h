@@ -48,6 +48,8 @@ enum closure {
 };
 #define CLOSURES 6
 
+#define HTTP_STATUS_END 600
+
 struct server_stats {
     uint64_t accepted[SESSION_WAYS], rejected[REJECTIONS], closed[CLOSURES];
     uint64_t commands;
@@ -58,8 +60,9 @@ struct server_stats {
     uint64_t peak_memory;
     uint64_t database_errors[STATUSES];
     struct histogram batch_commands;
-    uint64_t sweep_passes;          /* that found something, each of many steps */
-    struct rate ops, input, output; /* of commands, net_in, net_out */
+    uint64_t http_answers[HTTP_STATUS_END]; /* by status */
+    uint64_t sweep_passes;                  /* that found something, each of many steps */
+    struct rate ops, input, output;         /* of commands, net_in, net_out */
     unsigned slot;
     int64_t sample_at_us;
 };

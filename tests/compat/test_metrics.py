@@ -32,6 +32,7 @@ class Scraped:
         self.http_port = free_port()
         self.server = fleet.larder("--http-port", str(self.http_port), *options)
         self.connect = self.server.connect
+        self.text()  # so that an answer is counted
 
     def text(self):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/metrics", timeout=60) as answer:
@@ -237,6 +238,18 @@ def test_database_errors(fleet):
     assert m["larder_database_errors_total"].get(status="busy") >= 1
     assert m["larder_database_errors_total"].get(status="corrupt") == 0
     assert m["larder_database_up"].get() == 1
+
+
+def test_http(scraped):
+    for path, status in [("/version", 200), ("/keys/none", 404), ("/keys/none", 404), ("/keys/%zz", 400)]:
+        with socket.create_connection(("127.0.0.1", scraped.http_port), timeout=60) as s:
+            s.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+            assert s.recv(12) == b"HTTP/1.1 %d" % status
+    m = scraped.scrape()
+    answers = {labels[0][1]: n for (_, labels), n in m["larder_http_answers_total"].samples.items()}
+    assert answers == {"200": 2, "404": 2, "400": 1}
+    assert m["larder_commands_total"].get(command="http|get", result="ok") == 2
+    assert m["larder_connections_accepted_total"].get(listener="http") == 6
 
 
 def test_reset(scraped):
