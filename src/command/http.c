@@ -11,6 +11,9 @@
 #include "command/http_outcomes.h"
 #include "proto/base64.h"
 
+static const char challenge[] =
+    "WWW-Authenticate: Bearer realm=\"larder\"\r\nWWW-Authenticate: Basic realm=\"larder\"\r\n";
+
 /* ---- refusals ---- */
 
 void http_refuse(struct http_call *x, int status, const char *code, const char *fmt, ...)
@@ -31,6 +34,8 @@ struct http_call *http_prepare_refusal(const struct http_refusal *why, struct ar
 {
     struct http_call *x = arena_alloc(arena, sizeof *x);
     *x = (struct http_call){.refusal = *why, .close = true, .arena = arena};
+    if (why->status == 401)
+        x->extra = slice_str(challenge);
     return x;
 }
 
@@ -232,6 +237,11 @@ void upstash_item_end(struct answer *a)
 
 /* ---- from calls to answers ---- */
 
+enum http_dialect http_dialect_of(const struct http_call *x)
+{
+    return x->route ? x->route->dialect : DIALECT_KEYS;
+}
+
 static struct slice date_line(struct http_api *a)
 {
     int64_t now = clock_wall_us() / 1000000;
@@ -272,8 +282,7 @@ static void end_answer(struct answer *a)
 static void refuse_stranger(struct http_api *api, struct http_call *x, struct answer *a)
 {
     api->server->stats.acl_denied_auth++;
-    x->extra =
-        SLICE("WWW-Authenticate: Bearer realm=\"larder\"\r\nWWW-Authenticate: Basic realm=\"larder\"\r\n");
+    http_add_header(x, slice_str(challenge));
     answer_error(a, 401, "unauthorized",
                  "Send the password: Authorization: Bearer PASSWORD, or basic with the user \"default\".");
 }
@@ -291,7 +300,7 @@ static void answer_refusal(struct answer *a, const struct http_call *x)
         a->head = (struct http_head){.status = 204};
         return;
     }
-    if (!x->route || x->route->dialect == DIALECT_KEYS) {
+    if (http_dialect_of(x) == DIALECT_KEYS) {
         answer_error(a, x->refusal.status, x->refusal.code, x->refusal.message);
         if (x->in_operation) {
             a->out->len--;
@@ -310,7 +319,7 @@ int64_t http_answer(struct http_api *api, struct session *s, struct http_call *x
 {
     struct answer *a = begin_answer(api, x, out);
     int64_t wait = 0;
-    a->dialect = x->route ? x->route->dialect : DIALECT_KEYS;
+    a->dialect = http_dialect_of(x);
     bool open = x->route && x->route->open;
     s->db = x->db;
     s->authenticated = open || http_authorized(api->server, x->request.headers[HTTP_AUTHORIZATION], x->arena);
@@ -324,17 +333,20 @@ int64_t http_answer(struct http_api *api, struct session *s, struct http_call *x
     return wait;
 }
 
-int http_failure_document(struct http_api *api, const struct error *err, struct buf *out)
+int http_failure_document(struct http_api *api, const struct error *err, enum http_dialect dialect,
+                          struct buf *out)
 {
     struct answer *a = begin_answer(api, NULL, out);
+    a->dialect = dialect;
     reply_status(&a->json.base, err->code, err);
     server_note_error(api->server, a->json.base.code);
     return a->head.status;
 }
 
-void http_answer_failure(struct http_api *api, const struct error *err, struct buf *out)
+void http_answer_failure(struct http_api *api, const struct error *err, enum http_dialect dialect,
+                         struct buf *out)
 {
-    http_failure_document(api, err, out);
+    http_failure_document(api, err, dialect, out);
     end_answer(&api->answer);
 }
 

@@ -41,6 +41,10 @@ enum http_param {
     HTTP_PARAMS
 };
 
+/* How errors are told: by a code and a message as the whole answer, as the text that Redis has, or by a code
+   and a message for one operation of a batch. */
+enum http_dialect { DIALECT_KEYS, DIALECT_UPSTASH, DIALECT_BATCH };
+
 struct http_page {
     int64_t limit, cursor;
 };
@@ -81,11 +85,16 @@ struct http_call *http_prepare_refusal(const struct http_refusal *why, struct ar
 int64_t http_answer(struct http_api *a, struct session *s, struct http_call *x, struct buf *out,
                     const struct error *write_err);
 
-/* Appends the answer to a call whose commit has failed. */
-void http_answer_failure(struct http_api *a, const struct error *err, struct buf *out);
+/* Which one the call's answer is in. */
+enum http_dialect http_dialect_of(const struct http_call *x);
 
-/* The commits of this ticket and of those behind it have failed: batches that nobody waited for learn of it.
- */
+/* Appends the answer to a call whose commit has failed. */
+void http_answer_failure(struct http_api *a, const struct error *err, enum http_dialect dialect,
+                         struct buf *out);
+
+/* For batches that nobody waits for: what has become durable is done; the commits of this ticket and of those
+   behind it have failed. */
+void http_settle_outcomes(struct http_api *a);
 void http_fail_outcomes(struct http_api *a, int64_t from, const struct error *err);
 
 /* Whether this Authorization header (p is NULL: none) opens the server. */

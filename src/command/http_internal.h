@@ -13,10 +13,6 @@
 
 /* ---- routes ---- */
 
-/* How errors are told: by a code and a message as the whole answer, as the text that Redis has, or by a code
-   and a message for one operation of a batch. */
-enum http_dialect { DIALECT_KEYS, DIALECT_UPSTASH, DIALECT_BATCH };
-
 /* Decodes what is the route's own: sets cmd, argv, writes, detail, or refuses. */
 typedef void http_prepare_fn(struct http_api *a, struct http_call *x);
 
@@ -119,7 +115,8 @@ int64_t http_run_command(struct http_api *a, struct session *s, struct http_call
                          const struct error *write_err);
 
 /* Appends what an answer says whose commit has failed; returns its status. */
-int http_failure_document(struct http_api *a, const struct error *err, struct buf *out);
+int http_failure_document(struct http_api *a, const struct error *err, enum http_dialect dialect,
+                          struct buf *out);
 
 /* A Redis command's reply as {"result": ...} or {"error": ...}, between these two. */
 void upstash_item_begin(struct answer *a);

@@ -11,6 +11,8 @@
 #define PAGE_KEYS_MAX 1000
 #define PAGE_ROWS     10000 /* looked at for one page, at most */
 
+#define CURSOR_MARK 'k' /* stands before the last key, which may be empty */
+
 struct key_query {
     struct slice prefix, match, after;
     enum row_type type; /* ROW_NONE: any */
@@ -22,7 +24,8 @@ struct key_query {
 static bool read_cursor(struct http_call *x, struct slice *ret)
 {
     struct slice cursor = x->query[PARAM_CURSOR];
-    if (!cursor.p || (cursor.n && base64_decode(cursor, x->arena, ret)))
+    if (!cursor.p || (cursor.n && cursor.p[0] == CURSOR_MARK &&
+                      base64_decode(slice_of(cursor.p + 1, cursor.n - 1), x->arena, ret)))
         return true;
     http_refuse(x, 400, "bad_parameter", "cursor must be what the last page said.");
     return false;
@@ -135,16 +138,16 @@ static void add_cursor(struct buf *out, struct slice after)
         buf_add_slice(out, SLICE("null}"));
         return;
     }
-    size_t start = out->len;
-    json_add_base64(out, after);
-    size_t n = start;
+    buf_addf(out, "\"%c", CURSOR_MARK);
+    size_t start = out->len, n = start;
+    base64_add(out, after);
     for (size_t i = start; i < out->len; i++) {
         char letter = out->p[i] == '+' ? '-' : out->p[i] == '/' ? '_' : out->p[i];
         if (letter != '=')
             out->p[n++] = letter;
     }
     out->len = n;
-    buf_add(out, "}", 1);
+    buf_add(out, "\"}", 2);
 }
 
 static enum status list(struct call *c)

@@ -27,6 +27,7 @@ struct outcome {
 struct outcomes {
     struct outcome at[OUTCOMES]; /* by number */
     uint64_t first, next;        /* numbers, from 1 */
+    size_t npending;             /* that wait for their commits */
     size_t bytes;
 };
 
@@ -45,6 +46,7 @@ static struct outcome *slot(struct outcomes *o, uint64_t number)
 static void drop_first(struct outcomes *o)
 {
     struct outcome *c = slot(o, o->first++);
+    o->npending -= c->ticket != 0;
     o->bytes -= c->body.cap;
     buf_release(&c->body);
     *c = (struct outcome){0};
@@ -86,6 +88,7 @@ int64_t outcomes_run(struct http_api *api, struct session *s, struct http_call *
     a->start = a->item = 0;
     c->ticket = http_run_command(api, s, x, write_err);
     c->status = a->head.status;
+    o->npending += c->ticket != 0;
     o->bytes += c->body.cap;
     a->out = a->json.out = out;
     a->start = start;
@@ -99,17 +102,30 @@ int64_t outcomes_run(struct http_api *api, struct session *s, struct http_call *
     return 0;
 }
 
+void http_settle_outcomes(struct http_api *api)
+{
+    struct outcomes *o = api->outcomes;
+    for (uint64_t n = o->first; o->npending && n < o->next; n++) {
+        struct outcome *c = slot(o, n);
+        if (!c->ticket || !engine_settled(api->server->engine, c->ticket))
+            continue;
+        c->ticket = 0;
+        o->npending--;
+    }
+}
+
 void http_fail_outcomes(struct http_api *api, int64_t from, const struct error *err)
 {
     struct outcomes *o = api->outcomes;
     for (uint64_t n = o->first; n < o->next; n++) {
         struct outcome *c = slot(o, n);
-        if (!c->ticket || c->ticket < from || engine_settled(api->server->engine, c->ticket))
+        if (!c->ticket || c->ticket < from)
             continue;
         c->ticket = 0;
+        o->npending--;
         o->bytes -= c->body.cap;
         c->body.len = 0;
-        c->status = http_failure_document(api, err, &c->body);
+        c->status = http_failure_document(api, err, DIALECT_KEYS, &c->body);
         o->bytes += c->body.cap;
     }
 }
@@ -142,8 +158,6 @@ int64_t http_outcome(struct http_api *api, struct session *s, struct http_call *
         answer_error(a, 404, "batch_not_found", "There is no such batch, or it was too long ago.");
         return 0;
     }
-    if (c->ticket && engine_settled(api->server->engine, c->ticket))
-        c->ticket = 0;
     const char *state = c->ticket ? "pending" : c->status < 300 ? "done" : "failed";
     buf_addf(a->out, "{\"id\":\"%.*s\",\"status\":\"%s\"", (int)x->path[0].n, x->path[0].p, state);
     if (!c->ticket) {

@@ -162,6 +162,7 @@ void batch_progress(struct worker *w)
     if (engine_progress(w->server.engine, &err) != ST_OK)
         commits_failed(w, engine_durable(w->server.engine) + 1, &err);
     waits_settle(w);
+    http_settle_outcomes(w->http);
 }
 
 /* SAVE was the last call of the transaction, which has been committed: what it promised comes true now, or

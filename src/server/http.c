@@ -16,11 +16,12 @@
 
 struct http_conn {
     struct http_in in;
-    int64_t since_us;    /* when the unfinished request began to come; 0: there is none */
-    int64_t queued_us;   /* when the oldest request that has not run yet was whole; 0: there is none */
-    int64_t deadline_us; /* of the last request that was parsed; 0: none */
-    bool head_seen;      /* of the unfinished request: it may go on */
-    bool head_waits;     /* an answer to HEAD has waited for a commit */
+    int64_t since_us;          /* when the unfinished request began to come; 0: there is none */
+    int64_t queued_us;         /* when the oldest request that has not run yet was whole; 0: there is none */
+    int64_t deadline_us;       /* of the last request that was parsed; 0: none */
+    bool head_seen;            /* of the unfinished request: it may go on */
+    bool head_waits;           /* an answer to HEAD has waited for a commit */
+    enum http_dialect dialect; /* of the last answer, and for all that is known of those before */
 };
 
 static void open_http(struct client *c)
@@ -135,6 +136,7 @@ static int64_t run(struct worker *w, const struct batch_call *call, const struct
     x->close |= w->stop;
     int64_t wait = http_answer(w->http, &c->session, x, &c->out, write_err);
     c->http->queued_us = 0;
+    c->http->dialect = http_dialect_of(x);
     c->http->head_waits |= wait && x->request.method == HTTP_HEAD;
     if (x->close)
         client_drain(c);
@@ -145,7 +147,7 @@ static int64_t run(struct worker *w, const struct batch_call *call, const struct
 static bool fail(struct worker *w, struct client *c, uint32_t n, const struct error *err, struct buf *out)
 {
     for (uint32_t i = 0; i < n; i++)
-        http_answer_failure(w->http, err, out);
+        http_answer_failure(w->http, err, c->http->dialect, out);
     return !c->http->head_waits;
 }
 
