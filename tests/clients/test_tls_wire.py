@@ -137,6 +137,25 @@ def test_commands_in_front_of_an_end_are_run(larder, authority, dial):
     wait.until(lambda: other("CLIENT", "LIST").count(b"\n") == 3, "the connections are gone")
 
 
+def test_a_client_that_is_sent_away_hears_why(server, authority):
+    s = authority.context().wrap_socket(tls.plain(server), server_hostname="localhost", suppress_ragged_eofs=False)
+    s.sendall(b"*1\r\n+PING\r\n")
+    assert s.recv(1000) == b"-ERR Protocol error: expected '$', got '+'\r\n"
+    assert s.recv(100) == b""
+    s.close()
+
+
+def test_http_requests_in_a_row(larder, authority):
+    address = ("127.0.0.1", larder.https_port)
+    s = authority.context().wrap_socket(socket.create_connection(address, timeout=60), server_hostname="localhost")
+    request = b"GET /keys/none HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    last = b"GET /keys/none HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    s.sendall(request * 500 + last)
+    answers = tls.ended(s)
+    assert answers.count(b"HTTP/1.1 404 Not Found\r\n") == 501
+    s.close()
+
+
 def test_plaintext_to_the_tls_port(larder, dial):
     for data in (b"PING\r\n", encode(["SET", "k", "v"]), b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\x00" * 500):
         s = tls.plain(larder)
