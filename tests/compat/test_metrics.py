@@ -12,8 +12,8 @@ import urllib.request
 import pytest
 
 from harness import prometheus, wait
+from harness.http import HttpLarder
 from harness.resp import Closed
-from harness.servers import free_port
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 METRIC = re.compile(r"\b(?:larder|process)_[a-z_]+\b")
@@ -29,13 +29,13 @@ class Scraped:
     """A server with an HTTP port."""
 
     def __init__(self, fleet, *options):
-        self.http_port = free_port()
-        self.server = fleet.larder("--http-port", str(self.http_port), *options)
+        self.server = fleet.new(HttpLarder, *options).start()
+        self.http_port = self.server.http_port
         self.connect = self.server.connect
         self.text()  # so that an answer is counted
 
     def text(self):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/metrics", timeout=60) as answer:
+        with urllib.request.urlopen(self.server.url + "/metrics", timeout=60) as answer:
             assert answer.status == 200
             assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
             return answer.read()
