@@ -18,6 +18,7 @@
 #include "config/config.h"
 #include "engine/engine.h"
 #include "server/worker.h"
+#include "sql/remote.h"
 #include "store/check.h"
 #include "store/migrate.h"
 #include "store/store.h"
@@ -238,7 +239,11 @@ static enum status serve(struct config *c, struct signals *signals, struct error
     const struct store_options options = store_options(c);
     const struct engine_options limits = {.databases = (uint32_t)c->databases,
                                           .cache_memory = c->cache_memory};
-    enum status st = store_open(&options, &store, err);
+    const struct journal_options journal = {.max_bytes = c->journal_max,
+                                            .lag_ms = (uint32_t)c->apply_lag_ms,
+                                            .lock_ms = (uint32_t)c->busy_timeout_ms};
+    enum status st = remote_is_url(c->store) ? store_open(&options, &store, err)
+                                             : store_open_journaled(&options, &journal, &store, err);
     if (st == ST_OK)
         st = engine_new(store, &limits, &engine, err);
     if (st == ST_OK)

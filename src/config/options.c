@@ -159,7 +159,19 @@ static const struct option options[] = {
      .accepts = "always, everysec or off",
      .summary = "When a write is safe from a power failure.",
      .comment = "always: before its reply is sent. everysec: at most a second later. off: when the operating "
-                "system sees fit. A crash of the server alone loses nothing in any of them."},
+                "system sees fit. With the last two, a crash of the server alone loses what was written in the "
+                "last 100 milliseconds; with always, nothing."},
+    {.name = "journal-max", .kind = OPT_SIZE, AT(journal_max), .initial = "64mb", .max = INT64_MAX, .group = DATABASE,
+     .accepts = SIZE_FORM ", 0 for no journal",
+     .summary = "How much may have been written that is not in the tables yet.",
+     .comment = "Under load, writes are made durable in a journal, and brought into the tables sorted and in bulk a "
+                "little later. Beyond this size, whoever writes is slowed down. 0: every write goes straight into "
+                "the tables."},
+    {.name = "apply-lag", .kind = OPT_DURATION, .unit = 1, AT(apply_lag_ms), .initial = "1s", .max = INT32_MAX,
+     .group = DATABASE,
+     .accepts = TIME_FORM,
+     .summary = "How long the tables may be behind what was written.",
+     .comment = "For those who read the tables with SQL. A longer time makes writing many keys at random cheaper."},
     {.name = "cache-memory", .kind = OPT_SIZE, .live = true, AT(cache_memory), .initial = "256mb", .max = INT64_MAX,
      .group = DATABASE,
      .accepts = SIZE_FORM,

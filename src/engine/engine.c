@@ -2,25 +2,9 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "engine/coll_internal.h"
-#include "engine/view_internal.h"
+#include "engine/engine_internal.h"
 
-#define FIELD_STEPS 8 /* of the sweeper that remove fields, between two that remove other rows */
-
-struct engine {
-    struct store *store;
-    struct view view;
-    struct engine_stats stats;
-    struct error call_err;
-    bool in_write;        /* the running transaction may write */
-    unsigned field_steps; /* in a row */
-    bool unsure;  /* memory may be behind the tables: a commit's outcome or the databases are not known */
-    bool later;   /* commits become durable after they have returned */
-    int64_t last; /* the ticket of the last commit */
-    struct store_progress progress;
-};
-
-static enum status load_dbs(struct engine *e, struct error *err)
+enum status engine_load_dbs(struct engine *e, struct error *err)
 {
     struct view *v = &e->view;
     enum status st = store_load_dbs(e->store, v->dbs, v->ndbs, &v->next_number, err);
@@ -47,7 +31,7 @@ enum status engine_new(struct store *store, const struct engine_options *o, stru
     v->call_dbs = mem_zalloc(v->ndbs * sizeof *v->call_dbs);
     v->db_written = mem_zalloc(v->ndbs * sizeof *v->db_written);
     rand_init(&v->rnd);
-    enum status st = load_dbs(e, err);
+    enum status st = engine_load_dbs(e, err);
     if (st != ST_OK) {
         engine_free(e);
         return st;
@@ -132,11 +116,13 @@ bool engine_counts(const struct engine *e, uint32_t db, int64_t *ret_keys, int64
 
 /* ---- a batch ---- */
 
-/* Rows and resident collections share one budget; neither can take more than half from the other. */
-static void keep_budget(struct view *v)
+/* Rows, resident collections and what the store keeps share one budget; no collections can take more than
+   half of it. */
+static void keep_budget(struct engine *e)
 {
+    struct view *v = &e->view;
     residents_trim(&v->residents, cache_budget(v->cache) / 2);
-    cache_evict(v->cache, v->residents.bytes);
+    cache_evict(v->cache, v->residents.bytes + e->progress.memory);
 }
 
 /* Whatever memory remembers may be wrong: the tables hold what it does not know of. */
@@ -146,11 +132,10 @@ static enum status forget(struct engine *e, struct error *err)
     residents_drop_all(&e->view.residents);
     e->view.counts_stale = e->view.counts_unsaved = true;
     e->unsure = false;
-    return load_dbs(e, err);
+    return engine_load_dbs(e, err);
 }
 
-/* What every transaction begins with; on failure it has ended. */
-static enum status begun(struct engine *e, bool changed, struct error *err)
+enum status engine_begun(struct engine *e, bool changed, struct error *err)
 {
     enum status st = ST_OK;
     e->view.now_us = clock_wall_us();
@@ -177,7 +162,7 @@ enum status engine_begin(struct engine *e, bool write, struct error *ret_write_e
     if (st != ST_OK)
         return st;
     e->stats.batches++;
-    return begun(e, changed, err);
+    return engine_begun(e, changed, err);
 }
 
 void engine_enter(struct engine *e)
@@ -200,7 +185,7 @@ struct engine_trace engine_leave(struct engine *e, bool keep)
     else
         view_undo(v);
     arena_reset(&v->scratch);
-    keep_budget(v);
+    keep_budget(e);
     e->stats.dirty += keep && v->wrote;
     return (struct engine_trace){.wrote = keep && v->wrote, .wait = v->wait > v->durable ? v->wait : 0};
 }
@@ -240,7 +225,7 @@ enum status engine_commit(struct engine *e, int64_t *ret_ticket, struct error *e
     e->last = v->ticket;
     if (!e->later)
         e->progress.durable = e->last;
-    keep_budget(v);
+    keep_budget(e);
     uint64_t us = (uint64_t)(clock_mono_us() - start);
     e->stats.commits++;
     histogram_add(&e->stats.commit_us, us);
@@ -284,140 +269,6 @@ bool engine_full(const struct engine *e)
 void engine_on_progress(struct engine *e, store_wake_fn *fn, void *arg)
 {
     store_on_progress(e->store, fn, arg);
-}
-
-static enum status forget_row(void *arg, const struct key_row *k)
-{
-    struct engine *e = arg;
-    struct row *r = cache_find(e->view.cache, k->db, k->key, cache_hash(k->db, k->key));
-    if (r) {
-        cache_remove(e->view.cache, r);
-        row_free(r);
-    }
-    return ST_OK;
-}
-
-/* Hashes that may have fields to remove. */
-struct due_hashes {
-    struct view *v;
-    struct {
-        uint32_t db;
-        struct slice key;
-    } * at;
-    size_t n;
-};
-
-static enum status note_due(void *arg, const struct key_row *k)
-{
-    struct due_hashes *d = arg;
-    for (uint32_t i = 0; i < d->v->ndbs; i++) {
-        if (d->v->dbs[i].number == k->db) {
-            d->at[d->n].db = i;
-            d->at[d->n++].key = arena_copy(&d->v->arena, k->key);
-        }
-    }
-    return ST_OK;
-}
-
-static enum status purge_due(struct engine *e, uint32_t max, uint64_t *ret_rows)
-{
-    struct view *v = &e->view;
-    struct due_hashes due = {.v = v, .at = arena_alloc(&v->arena, max * sizeof *due.at)};
-    struct key_scan q = {.order = KEYS_DUE, .now = view_now(v), .limit = max};
-    enum status st = store_scan_keys(v->store, &q, note_due, &due, v->err);
-    uint64_t rows = 0;
-    for (size_t i = 0; st == ST_OK && i < due.n && rows < max; i++) {
-        uint32_t did;
-        st = coll_purge(v, due.at[i].db, due.at[i].key, max - (uint32_t)rows, &did);
-        rows += did;
-    }
-    *ret_rows = rows;
-    return st;
-}
-
-static enum status note_any(void *arg, const struct key_row *k)
-{
-    (void)k;
-    *(bool *)arg = true;
-    return ST_OK;
-}
-
-/* Expired fields are not removed as rows but as a command would do it, so that numbers, sizes and what is in
-   memory stay right. */
-static enum status sweep_fields(struct engine *e, uint32_t max, uint64_t *ret_rows, struct error *err)
-{
-    struct view *v = &e->view;
-    struct key_scan q = {.order = KEYS_DUE, .now = clock_wall_us() / 1000, .limit = 1};
-    bool any = false, changed;
-    enum status st = store_scan_keys(e->store, &q, note_any, &any, err);
-    if (st != ST_OK || !any || max == 0)
-        return st;
-    if ((st = store_begin(e->store, STORE_WRITE_LAZY, &changed, err)) != ST_OK ||
-        (st = begun(e, changed, err)) != ST_OK)
-        return st;
-    engine_enter(e);
-    v->err = err;
-    st = purge_due(e, max, ret_rows);
-    v->err = &e->call_err;
-    arena_reset(&v->scratch);
-    if (st == ST_OK) {
-        view_accept(v);
-        return engine_commit(e, NULL, err);
-    }
-    view_undo(v);
-    store_rollback(e->store);
-    view_rolled_back(v);
-    return st;
-}
-
-static void swept(struct engine *e, int64_t start)
-{
-    histogram_add(&e->stats.sweep_us, (uint64_t)(clock_mono_us() - start));
-}
-
-enum status engine_sweep(struct engine *e, uint32_t max_rows, bool *ret_more, uint64_t *ret_rows,
-                         struct error *err)
-{
-    struct view *v = &e->view;
-    int64_t start = clock_mono_us();
-    enum status st;
-    *ret_rows = 0;
-    if (e->field_steps < FIELD_STEPS && (st = sweep_fields(e, max_rows, ret_rows, err)) != ST_OK)
-        return st;
-    if (*ret_rows) {
-        swept(e, start);
-        e->field_steps++;
-        *ret_more = true;
-        return ST_OK;
-    }
-    bool more_fields = e->field_steps == FIELD_STEPS;
-    e->field_steps = 0;
-    struct sweep_budget budget = {
-        .now = clock_wall_us() / 1000,
-        .max_rows = max_rows,
-        .dbs = v->dbs,
-        .ndbs = v->ndbs,
-        .fn = forget_row,
-        .arg = e,
-    };
-    struct sweep_result result = {0};
-    st = store_sweep(e->store, &budget, &result, err);
-    if (st != ST_OK) {
-        struct error again;
-        cache_drop(v->cache);
-        e->unsure |= load_dbs(e, &again) != ST_OK;
-        v->counts_stale |= v->counts_unsaved;
-        return st;
-    }
-    *ret_more = result.more || more_fields;
-    *ret_rows = result.expired + result.deleted + result.items;
-    if (*ret_rows) {
-        swept(e, start);
-        e->stats.expired_by_sweep += result.expired;
-        e->stats.deleted_by_sweep += result.deleted;
-        e->stats.items_by_sweep += result.items;
-    }
-    return ST_OK;
 }
 
 enum status engine_sync(struct engine *e, struct error *err)

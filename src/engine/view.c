@@ -535,9 +535,11 @@ struct gathering {
 static void gather_item(void *arg, const struct item_entry *e)
 {
     struct gathering *g = arg;
-    if (e->state == ITEM_PUT)
-        g->rows[g->out->nitems++] = e->row;
-    else if (e->state == ITEM_GONE)
+    if (e->state == ITEM_PUT) {
+        struct item_row *row = &g->rows[g->out->nitems++];
+        *row = e->row;
+        row->fresh = e->fresh;
+    } else if (e->state == ITEM_GONE)
         g->gone[g->out->ngone++] = e->row.ref;
 }
 

@@ -234,7 +234,7 @@ bool mem_apply_next(struct mem_apply *a, size_t rows, struct changes *ret, int64
         a->extra_last = true;
         return true;
     }
-    make_room(a, rows);
+    make_room(a, a->to - a->from);
     *ret = (struct changes){.keys = a->keys, .items = a->items, .gone = a->gone, .hard = true};
     for (size_t i = a->from; i < a->to; i++)
         add_row(a, a->queue[i], ret);

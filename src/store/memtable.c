@@ -639,6 +639,7 @@ struct memtable_stats memtable_stats(const struct memtable *m)
 {
     return (struct memtable_stats){
         .rows = m->nrows,
+        .empty = m->nrows == 0 && m->ntrash == 0 && m->extra.count == 0,
         .bytes = sizeof *m + m->block_bytes + m->rows.bytes + m->groups.bytes,
         .spare = m->spare_bytes,
         .peak = m->peak,

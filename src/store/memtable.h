@@ -34,6 +34,7 @@ struct memtable *memtable_renew(struct memtable *m, size_t expect);
 
 struct memtable_stats {
     size_t rows;  /* that have a state here, gone ones included */
+    bool empty;   /* no row, no trash, no database, no next id */
     size_t bytes; /* the memory they take */
     size_t spare; /* and memory of an earlier round that has not been needed yet */
     size_t peak;  /* most rows it has had: what the next one may expect */

@@ -246,5 +246,7 @@ enum status sqlapply(struct store *base, struct changes *c, struct error *err)
         st = put_trash(s, c, err);
     if (st == ST_OK && c->ndbs)
         st = put_dbs(s, c, err);
+    if (st == ST_OK && c->next_id)
+        st = sqlstore_set_meta(s, "next_id", c->next_id, err);
     return st;
 }

@@ -380,4 +380,9 @@ static const struct store_ops sqlstore_ops = {
     .info = do_info,
     .set_durability = do_set_durability,
     .sync = do_sync,
+    .journal_add = sqljournal_add,
+    .journal_each = sqljournal_each,
+    .journal_applied = sqljournal_applied,
+    .journal_drop = sqljournal_drop,
+    .journal_read_applied = sqljournal_read_applied,
 };

@@ -34,6 +34,9 @@ enum statement {
     Q_COUNT_ONE_SCORE,
     Q_COUNT_SCORES,
     Q_COUNT_FIELDS,
+    Q_JOURNAL_ADD,
+    Q_JOURNAL_EACH,
+    Q_JOURNAL_DROP,
     Q_FIXED
 };
 
@@ -106,6 +109,15 @@ enum status sqlapply(struct store *s, struct changes *c, struct error *err) MUST
 enum status sqlstore_get_meta(struct sqlstore *s, const char *name, int64_t *ret,
                               struct error *err) MUST_CHECK;
 enum status sqlstore_set_meta(struct sqlstore *s, const char *name, int64_t v, struct error *err) MUST_CHECK;
+
+/* ---- sqljournal.c ---- */
+
+enum status sqljournal_add(struct store *s, int64_t seq, struct slice row, struct error *err) MUST_CHECK;
+enum status sqljournal_each(struct store *s, store_journal_fn *fn, void *arg, struct error *err) MUST_CHECK;
+enum status sqljournal_applied(struct store *s, int64_t seq, struct error *err) MUST_CHECK;
+enum status sqljournal_drop(struct store *s, int64_t seq, uint32_t max, bool *ret_more,
+                            struct error *err) MUST_CHECK;
+enum status sqljournal_read_applied(struct store *s, int64_t *ret_seq, struct error *err) MUST_CHECK;
 
 /* ---- sweep.c ---- */
 

@@ -67,6 +67,10 @@ static const char *const fixed_text[SQL_DIALECTS][Q_FIXED] = {
                 " + (SELECT count(*) FROM " ZSET_BY_SCORE " WHERE id = ?1 AND score = ?3 AND member < ?6)",
             [Q_COUNT_FIELDS] = "SELECT count(*) FROM larder_hash WHERE id = ?1 AND expire_at <> 0"
                                " AND expire_at BETWEEN ?2 AND ?3",
+            [Q_JOURNAL_ADD] = "INSERT INTO larder_journal (seq, changes) VALUES (?1, ?2)",
+            [Q_JOURNAL_EACH] = "SELECT seq, changes FROM larder_journal ORDER BY seq",
+            [Q_JOURNAL_DROP] = "DELETE FROM larder_journal WHERE seq IN"
+                               " (SELECT seq FROM larder_journal WHERE seq <= ?1 ORDER BY seq LIMIT ?2)",
             [Q_TAKE_OFF_DB] =
                 "UPDATE larder_db SET keys = keys - ?2, expires = expires - ?2 WHERE number = ?1",
         },

@@ -121,6 +121,7 @@ struct changes {
     size_t ntrash;
     const struct db_row *dbs; /* replaced */
     size_t ndbs;
+    int64_t next_id; /* ids below it are taken, see store_reserve_ids; 0: nothing new */
     /* Rows may come again after a crash: every row is brought to its state whatever the tables have. Deleted
        keys (ROW_NONE) lose their row. Key rows have a seq already; should it stand for another key by now,
        they get another one. */
@@ -198,6 +199,8 @@ struct store_info {
     uint64_t bytes;      /* of the database on disk */
     uint64_t free_bytes; /* of them reusable */
     uint64_t wal_bytes;
+    uint64_t journal_bytes;          /* of changes that are not in the tables yet ... */
+    uint64_t memtable_rows;          /* ... and rows */
     uint64_t reconnects;             /* times that a lost connection was made anew */
     const struct histogram *sync_us; /* of the log's syncs, as long as the store lives; NULL: nobody knows */
     char engine[64];                 /* "sqlite 3.40.1" */
@@ -217,9 +220,13 @@ struct store;
 /* How far a store has got whose commits become durable later. */
 struct store_progress {
     int64_t durable; /* every change set up to this ticket is as durable as the durability says */
+    size_t memory;   /* that the store takes for what is not in the tables yet */
     bool full;       /* too much waits to be brought into the tables: who writes should wait */
     bool locked;     /* another process holds the database's lock: who writes should wait */
 };
+
+/* A row of the journal. */
+typedef enum status store_journal_fn(void *arg, int64_t seq, struct slice row);
 
 /* Called from another thread; must not call the store. */
 typedef void store_wake_fn(void *arg);
@@ -252,6 +259,14 @@ struct store_ops {
     enum status (*set_durability)(struct store *s, enum durability d, struct error *err);
     enum status (*sync)(struct store *s, struct error *err);
 
+    /* Only of stores that have tables, see journal.h. All within the running transaction. */
+    enum status (*journal_add)(struct store *s, int64_t seq, struct slice row, struct error *err);
+    enum status (*journal_each)(struct store *s, store_journal_fn *fn, void *arg, struct error *err);
+    enum status (*journal_applied)(struct store *s, int64_t seq, struct error *err);
+    enum status (*journal_drop)(struct store *s, int64_t seq, uint32_t max, bool *ret_more,
+                                struct error *err);
+    enum status (*journal_read_applied)(struct store *s, int64_t *ret_seq, struct error *err);
+
     /* Only of stores whose commits become durable later, see store_commits_later; else NULL. */
     int64_t (*last_ticket)(const struct store *s);
     enum status (*progress)(struct store *s, struct store_progress *ret, struct error *err);
@@ -275,7 +290,19 @@ struct store_options {
    ST_LOCKED when another process has it, ST_NEWER when a newer version wrote it. */
 enum status store_open(const struct store_options *o, struct store **ret, struct error *err) MUST_CHECK;
 
-/* Waits until everything committed is durable, then closes. s may be NULL. */
+/* How a store with a journal (jstore.h) works. */
+struct journal_options {
+    uint64_t max_bytes; /* of changes that are not in the tables yet; 0: every commit goes into the tables */
+    uint32_t lag_ms;    /* how long the tables may be behind */
+    uint32_t lock_ms;   /* how long commits wait for a lock that another process holds */
+};
+
+/* The same with a journal in front of the tables and a thread that writes: commits become durable later. What
+   an earlier process left in the journal is brought into the tables first. */
+enum status store_open_journaled(const struct store_options *o, const struct journal_options *j,
+                                 struct store **ret, struct error *err) MUST_CHECK;
+
+/* Waits until everything committed is durable, and in the tables, then closes. s may be NULL. */
 static inline void store_close(struct store *s)
 {
     if (s)
@@ -401,6 +428,40 @@ static inline void store_on_progress(struct store *s, store_wake_fn *fn, void *a
 static inline void store_rollback(struct store *s)
 {
     s->ops->rollback(s);
+}
+
+/* Adds a row to the journal. */
+static inline MUST_CHECK enum status store_journal_add(struct store *s, int64_t seq, struct slice row,
+                                                       struct error *err)
+{
+    return s->ops->journal_add(s, seq, row, err);
+}
+
+/* Every row of the journal, in order. */
+static inline MUST_CHECK enum status store_journal_each(struct store *s, store_journal_fn *fn, void *arg,
+                                                        struct error *err)
+{
+    return s->ops->journal_each(s, fn, arg, err);
+}
+
+/* The tables hold all that rows up to seq say: larder_meta says so from now on. */
+static inline MUST_CHECK enum status store_journal_applied(struct store *s, int64_t seq, struct error *err)
+{
+    return s->ops->journal_applied(s, seq, err);
+}
+
+/* Removes up to max rows up to seq. *ret_more: there may be more of them. */
+static inline MUST_CHECK enum status store_journal_drop(struct store *s, int64_t seq, uint32_t max,
+                                                        bool *ret_more, struct error *err)
+{
+    return s->ops->journal_drop(s, seq, max, ret_more, err);
+}
+
+/* Up to which seq the tables hold what the journal ever said. */
+static inline MUST_CHECK enum status store_journal_read_applied(struct store *s, int64_t *ret_seq,
+                                                                struct error *err)
+{
+    return s->ops->journal_read_applied(s, ret_seq, err);
 }
 
 /* Removes dead rows, in a transaction of its own that need not be durable: what a crash brings back is swept

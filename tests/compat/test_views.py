@@ -37,6 +37,7 @@ def shell(server, sql, mode="-json"):
 
 
 def rows(server, sql):
+    server.store.query("SELECT 1")  # waits for tables that are current
     out = shell(server, sql)
     return [tuple(row.values()) for row in json.loads(out)] if out else []
 

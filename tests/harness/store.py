@@ -8,9 +8,14 @@ import os
 import pathlib
 import sqlite3
 
-from . import databases
+from . import databases, wait
 
 CHOICE = os.environ.get("LARDER_TEST_STORE", "sqlite")
+
+
+# Whether everything in the journal is in the tables as well.
+CURRENT = """SELECT NOT EXISTS (SELECT 1 FROM larder_journal WHERE seq >
+             (SELECT value FROM larder_meta WHERE name = 'applied'))"""
 
 
 class SqliteStore:
@@ -23,9 +28,12 @@ class SqliteStore:
         self.url = f"sqlite:{self.path}"
 
     def query(self, sql, *args):
-        """Runs a query on a connection of its own, as another process would; all its rows."""
+        """Runs a query on a connection of its own, as another process would; all its rows. The tables may be a
+        little behind what was written: waits until they are not."""
         connection = sqlite3.connect(self.path, timeout=30)
         try:
+            if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'larder_journal'").fetchone():
+                wait.until(lambda: connection.execute(CURRENT).fetchone()[0], "the tables are current")
             rows = connection.execute(sql, args).fetchall()
             connection.commit()
             return rows

@@ -1,0 +1,27 @@
+/* What engine.c and engine_sweep.c share. */
+#ifndef LARDER_ENGINE_ENGINE_INTERNAL_H
+#define LARDER_ENGINE_ENGINE_INTERNAL_H
+
+#include "engine/engine.h"
+#include "engine/view_internal.h"
+
+struct engine {
+    struct store *store;
+    struct view view;
+    struct engine_stats stats;
+    struct error call_err;
+    bool in_write;        /* the running transaction may write */
+    unsigned field_steps; /* in a row */
+    bool unsure;  /* memory may be behind the tables: a commit's outcome or the databases are not known */
+    bool later;   /* commits become durable after they have returned */
+    int64_t last; /* the ticket of the last commit */
+    struct store_progress progress;
+};
+
+/* Reads what there is to know of the databases. */
+enum status engine_load_dbs(struct engine *e, struct error *err) MUST_CHECK;
+
+/* What every transaction begins with; on failure it has ended. changed: someone else has written. */
+enum status engine_begun(struct engine *e, bool changed, struct error *err) MUST_CHECK;
+
+#endif

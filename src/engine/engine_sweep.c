@@ -1,0 +1,178 @@
+/* Removing what is dead, step by step, between batches. Who removes what:
+
+     expired fields of hashes   here, as a command would: numbers, sizes and what is in memory stay right
+     expired keys               here too, when the store keeps rows in memory (they may be newer there than in
+   the tables); else the store, by its index deleted rows, trash        the store
+
+   None of it has to be durable: what a crash brings back is dead, and removed again. */
+#include "base/clock.h"
+#include "engine/coll_internal.h"
+#include "engine/engine_internal.h"
+
+#define FIELD_STEPS 8 /* that remove fields, between two that remove other rows */
+
+/* Keys that something may have to be done about. */
+struct victims {
+    struct view *v;
+    struct {
+        uint32_t db;
+        struct slice key;
+    } * at;
+    size_t n;
+};
+
+static enum status note_victim(void *arg, const struct key_row *k)
+{
+    struct victims *d = arg;
+    for (uint32_t i = 0; i < d->v->ndbs; i++) {
+        if (d->v->dbs[i].number == k->db) {
+            d->at[d->n].db = i;
+            d->at[d->n++].key = arena_copy(&d->v->arena, k->key);
+        }
+    }
+    return ST_OK;
+}
+
+static enum status find_victims(struct view *v, enum key_order order, uint32_t max, struct victims *ret)
+{
+    *ret = (struct victims){.v = v, .at = arena_alloc(&v->arena, max * sizeof *ret->at)};
+    struct key_scan q = {.order = order, .now = view_now(v), .limit = max};
+    return store_scan_keys(v->store, &q, note_victim, ret, v->err);
+}
+
+/* Hashes that may have fields to remove. */
+static enum status purge_fields(struct view *v, uint32_t max, uint64_t *ret_rows)
+{
+    struct victims due;
+    enum status st = find_victims(v, KEYS_DUE, max, &due);
+    for (size_t i = 0; st == ST_OK && i < due.n && *ret_rows < max; i++) {
+        uint32_t did;
+        st = coll_purge(v, due.at[i].db, due.at[i].key, max - (uint32_t)*ret_rows, &did);
+        *ret_rows += did;
+    }
+    return st;
+}
+
+static enum status purge_keys(struct view *v, uint32_t max, uint64_t *ret_rows)
+{
+    struct victims dead;
+    enum status st = find_victims(v, KEYS_EXPIRED, max, &dead);
+    for (size_t i = 0; st == ST_OK && i < dead.n; i++) {
+        struct row *r;
+        st = view_row(v, v->dbs[dead.at[i].db].number, dead.at[i].key, &r);
+        if (st == ST_OK && r->type != ROW_NONE && !row_live(r, view_now(v))) {
+            view_bury(v, r);
+            ++*ret_rows;
+        }
+    }
+    return st;
+}
+
+static enum status note_any(void *arg, const struct key_row *k)
+{
+    (void)k;
+    *(bool *)arg = true;
+    return ST_OK;
+}
+
+/* A transaction that nobody waits for, when there is anything to do. */
+static enum status purge(struct engine *e, enum key_order order,
+                         enum status (*fn)(struct view *, uint32_t, uint64_t *), uint32_t max,
+                         uint64_t *ret_rows, struct error *err)
+{
+    struct view *v = &e->view;
+    struct key_scan q = {.order = order, .now = clock_wall_us() / 1000, .limit = 1};
+    bool any = false, changed;
+    enum status st = store_scan_keys(e->store, &q, note_any, &any, err);
+    if (st != ST_OK || !any || max == 0)
+        return st;
+    if ((st = store_begin(e->store, STORE_WRITE_LAZY, &changed, err)) != ST_OK ||
+        (st = engine_begun(e, changed, err)) != ST_OK)
+        return st;
+    engine_enter(e);
+    v->err = err;
+    st = fn(v, max, ret_rows);
+    v->err = &e->call_err;
+    arena_reset(&v->scratch);
+    if (st == ST_OK) {
+        view_accept(v);
+        return engine_commit(e, NULL, err);
+    }
+    view_undo(v);
+    store_rollback(e->store);
+    view_rolled_back(v);
+    return st;
+}
+
+static enum status forget_row(void *arg, const struct key_row *k)
+{
+    struct engine *e = arg;
+    struct row *r = cache_find(e->view.cache, k->db, k->key, cache_hash(k->db, k->key));
+    if (r) {
+        cache_remove(e->view.cache, r);
+        row_free(r);
+    }
+    return ST_OK;
+}
+
+static enum status sweep_store(struct engine *e, uint32_t max_rows, struct sweep_result *ret,
+                               struct error *err)
+{
+    struct view *v = &e->view;
+    struct sweep_budget budget = {
+        .now = clock_wall_us() / 1000,
+        .max_rows = max_rows,
+        .dbs = v->dbs,
+        .ndbs = v->ndbs,
+        .fn = forget_row,
+        .arg = e,
+    };
+    enum status st = store_sweep(e->store, &budget, ret, err);
+    if (st != ST_OK) {
+        struct error again;
+        cache_drop(v->cache);
+        e->unsure |= engine_load_dbs(e, &again) != ST_OK;
+        v->counts_stale |= v->counts_unsaved;
+    }
+    return st;
+}
+
+static void swept(struct engine *e, int64_t start)
+{
+    histogram_add(&e->stats.sweep_us, (uint64_t)(clock_mono_us() - start));
+}
+
+enum status engine_sweep(struct engine *e, uint32_t max_rows, bool *ret_more, uint64_t *ret_rows,
+                         struct error *err)
+{
+    int64_t start = clock_mono_us();
+    enum status st;
+    *ret_rows = 0;
+    if (e->field_steps < FIELD_STEPS &&
+        (st = purge(e, KEYS_DUE, purge_fields, max_rows, ret_rows, err)) != ST_OK)
+        return st;
+    if (*ret_rows) {
+        swept(e, start);
+        e->field_steps++;
+        *ret_more = true;
+        return ST_OK;
+    }
+    bool more_fields = e->field_steps == FIELD_STEPS;
+    e->field_steps = 0;
+    struct sweep_result result = {0};
+    uint64_t expired = 0;
+    if (e->later && (st = purge(e, KEYS_EXPIRED, purge_keys, max_rows, &expired, err)) != ST_OK)
+        return st;
+    if ((st = sweep_store(e, max_rows, &result, err)) != ST_OK)
+        return st;
+    result.expired += expired;
+    *ret_more = result.more || more_fields || expired == max_rows;
+    *ret_rows = result.expired + result.deleted + result.items;
+    if (*ret_rows) {
+        swept(e, start);
+        e->stats.expired_by_sweep += result.expired;
+        e->stats.deleted_by_sweep += result.deleted;
+        e->stats.items_by_sweep += result.items;
+    }
+    return ST_OK;
+}

@@ -1,0 +1,129 @@
+/* What a process left in the journal when it ended: into a memtable, in order, and from there into the
+   tables, sorted. Ended again in the middle, it is done again: nothing of the journal goes before all of it
+   is in. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "store/journal.h"
+#include "store/jstore.h"
+
+#define SLICE_ROWS  50000
+#define SORT_ROWS   65536
+#define PROGRESS_US 1000000
+
+static void take_entry(struct memtable *m, const struct journal_entry *e, int64_t seq)
+{
+    switch (e->kind) {
+    case JOURNAL_KEY:
+        memtable_put_key(m, &e->key, false, seq);
+        break;
+    case JOURNAL_ITEM:
+        memtable_put_item(m, &e->item, false, seq);
+        break;
+    case JOURNAL_LOST:
+        memtable_del_item(m, &e->lost, seq);
+        break;
+    case JOURNAL_TRASH:
+        memtable_add_trash(m, &e->trash);
+        break;
+    case JOURNAL_DB:
+        memtable_put_db(m, &e->db);
+        break;
+    case JOURNAL_IDS:
+        memtable_put_next_id(m, e->next_id);
+        break;
+    }
+}
+
+enum status jrecover_row(struct memtable *m, int64_t seq, struct slice row, struct error *err)
+{
+    struct slice entries;
+    struct journal_entry e;
+    struct error why;
+    bool end = false;
+    enum status st = journal_open(row, &entries, &why);
+    while (st == ST_OK && (st = journal_next(&entries, &e, &end, &why)) == ST_OK && !end)
+        take_entry(m, &e, seq);
+    if (st != ST_OK)
+        return error_set(err, st, "row %lld of the journal is damaged: %s", (long long)seq, why.text);
+    memtable_settle(m, memtable_mark(m));
+    return ST_OK;
+}
+
+struct replay {
+    struct memtable *mem;
+    int64_t applied, last;
+    size_t rows, bytes;
+    struct error *err;
+};
+
+static enum status replay_row(void *arg, int64_t seq, struct slice row)
+{
+    struct replay *r = arg;
+    if (seq <= r->applied) /* it only has not been removed yet */
+        return ST_OK;
+    r->last = seq;
+    r->rows++;
+    r->bytes += row.n;
+    return jrecover_row(r->mem, seq, row, r->err);
+}
+
+static enum status apply_slice(struct store *writer, struct mem_apply *a, int64_t last, bool *ret_more,
+                               struct error *err)
+{
+    struct changes c;
+    int64_t next_id;
+    enum status st = store_begin(writer, STORE_WRITE_LAZY, NULL, err);
+    if (st != ST_OK)
+        return st;
+    *ret_more = mem_apply_next(a, SLICE_ROWS, &c, &next_id);
+    c.next_id = next_id;
+    c.hard = true;
+    st = *ret_more ? store_apply(writer, &c, err) : store_journal_applied(writer, last, err);
+    if (st == ST_OK)
+        return store_commit(writer, err);
+    store_rollback(writer);
+    return st;
+}
+
+static enum status apply_all(struct store *writer, const struct replay *r, struct error *err)
+{
+    struct mem_apply *a = mem_apply_new(r->mem);
+    enum status st = ST_OK;
+    bool more = true;
+    int64_t said_us = clock_mono_us();
+    while (mem_apply_sort(a, SORT_ROWS))
+        ;
+    size_t rows = mem_apply_left(a);
+    while (st == ST_OK && more) {
+        st = apply_slice(writer, a, r->last, &more, err);
+        if (clock_mono_us() - said_us >= PROGRESS_US) {
+            said_us = clock_mono_us();
+            log_info("replaying the journal", "rows=%zu left=%zu", rows, mem_apply_left(a));
+        }
+    }
+    mem_apply_free(a);
+    return st == ST_OK ? store_sync(writer, err) : st;
+}
+
+enum status jrecover(struct store *writer, int64_t *ret_last, struct error *err)
+{
+    struct replay r = {.err = err};
+    int64_t start = clock_mono_us();
+    enum status st = store_begin(writer, STORE_READ, NULL, err);
+    if (st != ST_OK)
+        return st;
+    st = store_journal_read_applied(writer, &r.applied, err);
+    r.last = r.applied;
+    r.mem = memtable_new(0);
+    if (st == ST_OK)
+        st = store_journal_each(writer, replay_row, &r, err);
+    store_rollback(writer);
+    if (st == ST_OK && r.rows) {
+        st = apply_all(writer, &r, err);
+        log_info("replayed the journal", "groups=%zu bytes=%zu ms=%lld", r.rows, r.bytes,
+                 (long long)(clock_mono_us() - start) / 1000);
+    }
+    memtable_free(r.mem);
+    *ret_last = r.last;
+    return st;
+}

@@ -1,0 +1,707 @@
+/* The owner's side of the store with a journal: transactions over the memtables, tickets, freezing. See
+   jstore.h.
+
+   A transaction changes the active memtable as it goes and encodes its entries beside; commit hands the
+   entries to the thread and remembers the stretch of changes (a mark) until it is durable; rollback undoes
+   them.
+
+   Another process's writes. The reader's session sees that the database has changed, but not by whom: our own
+   thread writes, too. When the thread has not committed since the last look it was someone else; else the
+   thread, whose session knows its own commits, is asked to look. Looked at most once in a millisecond. */
+#include "store/jstore.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "store/journal.h"
+
+#define CHECK_US    1000
+#define ROW_BYTES   32 /* what a row takes in the journal beside its bytes, about */
+#define WHOLE_SHARE 4  /* a change set beyond this part of journal-max does not go through the journal */
+
+static struct memtable *active(const struct jstore *s)
+{
+    return s->layers.mem[0];
+}
+
+/* ---- reading ---- */
+
+/* The database has changed since the reader last looked. */
+static void note_change(struct jstore *s, bool changed)
+{
+    uint64_t commits = atomic_load(&s->commits);
+    bool ours = atomic_load(&s->committing) || commits != s->commits_seen;
+    s->commits_seen = commits;
+    if (!changed)
+        return;
+    if (!ours) {
+        atomic_store(&s->others, true);
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    s->check_wanted = true;
+    if (s->idle)
+        pthread_cond_signal(&s->work);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static enum status begin_reading(struct jstore *s, struct error *err)
+{
+    bool changed = false;
+    enum status st = store_begin(s->reader, STORE_READ, &changed, err);
+    if (st != ST_OK)
+        return st;
+    s->reading = true;
+    s->checked_us = clock_mono_us();
+    note_change(s, changed);
+    return ST_OK;
+}
+
+static void end_reading(struct jstore *s)
+{
+    if (s->reading)
+        store_rollback(s->reader);
+    s->reading = false;
+}
+
+/* Before the tables are read: within a transaction all reads see the same. */
+static enum status ready(struct jstore *s, struct error *err)
+{
+    return s->in_txn && !s->reading ? begin_reading(s, err) : ST_OK;
+}
+
+/* A reader that finds everything in memory has no business with the tables. */
+static bool in_memory(const struct jstore *s, const struct key_ref *refs, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!memtable_key(active(s), refs[i].db, refs[i].key))
+            return false;
+    return true;
+}
+
+static enum status do_get_keys(struct store *base, const struct key_ref *refs, size_t n, store_key_fn *fn,
+                               void *arg, struct error *err)
+{
+    struct jstore *s = jstore_of(base);
+    enum status st = in_memory(s, refs, n) ? ST_OK : ready(s, err);
+    return st == ST_OK ? merge_get_keys(&s->layers, refs, n, fn, arg, err) : st;
+}
+
+static enum status do_get_items(struct store *base, const struct item_ref *refs, size_t n, store_item_fn *fn,
+                                void *arg, struct error *err)
+{
+    struct jstore *s = jstore_of(base);
+    enum status st = ready(s, err);
+    return st == ST_OK ? merge_get_items(&s->layers, refs, n, fn, arg, err) : st;
+}
+
+static enum status do_scan_keys(struct store *base, const struct key_scan *q, store_key_fn *fn, void *arg,
+                                struct error *err)
+{
+    struct jstore *s = jstore_of(base);
+    enum status st = ready(s, err);
+    return st == ST_OK ? merge_scan_keys(&s->layers, q, fn, arg, err) : st;
+}
+
+static enum status do_scan_items(struct store *base, const struct item_scan *q, store_item_fn *fn, void *arg,
+                                 struct error *err)
+{
+    struct jstore *s = jstore_of(base);
+    enum status st = ready(s, err);
+    return st == ST_OK ? merge_scan_items(&s->layers, q, fn, arg, err) : st;
+}
+
+static enum status do_count_items(struct store *base, const struct item_scan *q, int64_t *ret,
+                                  struct error *err)
+{
+    struct jstore *s = jstore_of(base);
+    enum status st = ready(s, err);
+    return st == ST_OK ? merge_count_items(&s->layers, q, ret, err) : st;
+}
+
+static enum status do_count_dead(struct store *base, uint32_t db, int64_t now, int64_t *ret_keys,
+                                 int64_t *ret_expires, struct error *err)
+{
+    struct jstore *s = jstore_of(base);
+    enum status st = ready(s, err);
+    return st == ST_OK ? merge_count_dead(&s->layers, db, now, ret_keys, ret_expires, err) : st;
+}
+
+static enum status do_count_keys(struct store *base, uint32_t db, int64_t *ret_keys, int64_t *ret_expires,
+                                 struct error *err)
+{
+    struct jstore *s = jstore_of(base);
+    enum status st = ready(s, err);
+    return st == ST_OK ? merge_count_keys(&s->layers, db, ret_keys, ret_expires, err) : st;
+}
+
+static enum status do_load_dbs(struct store *base, struct db_row *dbs, size_t n, uint32_t *ret_next_number,
+                               struct error *err)
+{
+    struct jstore *s = jstore_of(base);
+    enum status st = ready(s, err);
+    if (st == ST_OK)
+        st = store_load_dbs(s->reader, dbs, n, ret_next_number, err);
+    for (int layer = 1; st == ST_OK && layer >= 0; layer--) {
+        for (uint32_t i = 0; s->layers.mem[layer] && i < n; i++) {
+            const struct db_row *d = memtable_db(s->layers.mem[layer], i);
+            if (d)
+                dbs[i] = *d;
+        }
+    }
+    for (uint32_t i = 0; st == ST_OK && i < n; i++)
+        if (dbs[i].number >= *ret_next_number)
+            *ret_next_number = dbs[i].number + 1;
+    return st;
+}
+
+/* ---- transactions ---- */
+
+/* Why nobody may write now, as the thread says. */
+static enum status refusal(struct jstore *s, struct error *err)
+{
+    pthread_mutex_lock(&s->lock);
+    enum status st = s->failing;
+    if (st != ST_OK)
+        *err = s->failure;
+    else if (s->locked)
+        st = error_set(err, ST_BUSY, "another process holds the database's lock");
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_changed, struct error *err)
+{
+    struct jstore *s = jstore_of(base);
+    struct error why;
+    assert(!s->in_txn);
+    enum status st = kind == STORE_READ ? ST_OK : refusal(s, &why);
+    if (st != ST_OK)
+        return error_set(err, st, "%s", why.text);
+    if (clock_mono_us() - s->checked_us >= CHECK_US && (st = begin_reading(s, err)) != ST_OK)
+        return st;
+    s->in_txn = true;
+    s->writing = kind != STORE_READ;
+    s->lazy = kind == STORE_WRITE_LAZY;
+    s->txn_from = memtable_mark(active(s));
+    s->txn_rows = s->txn_bytes = 0;
+    s->txn_whole = false;
+    s->entries.len = 0;
+    bool others = atomic_exchange(&s->others, false);
+    if (ret_changed)
+        *ret_changed = others;
+    else if (others)
+        atomic_store(&s->others, true);
+    return ST_OK;
+}
+
+static void end_txn(struct jstore *s)
+{
+    end_reading(s);
+    s->in_txn = s->writing = false;
+    if (s->entries.cap > (size_t)1 << 20)
+        buf_release(&s->entries);
+}
+
+static void do_rollback(struct store *base)
+{
+    struct jstore *s = jstore_of(base);
+    if (!s->in_txn)
+        return;
+    if (s->writing)
+        memtable_undo(active(s), s->txn_from);
+    end_txn(s);
+}
+
+static size_t weigh(const struct changes *c)
+{
+    size_t n = (c->nkeys + c->nitems + c->ngone + c->ntrash + c->ndbs) * ROW_BYTES;
+    for (size_t i = 0; i < c->nkeys; i++)
+        n += c->keys[i].key.n + c->keys[i].value.n;
+    for (size_t i = 0; i < c->nitems; i++)
+        n += c->items[i].ref.name.n + c->items[i].value.n;
+    for (size_t i = 0; i < c->ngone; i++)
+        n += c->gone[i].name.n;
+    return n;
+}
+
+static bool too_much(const struct jstore *s)
+{
+    return s->options.max_bytes && s->txn_bytes > s->options.max_bytes / WHOLE_SHARE;
+}
+
+static enum status do_apply(struct store *base, struct changes *c, struct error *err)
+{
+    struct jstore *s = jstore_of(base);
+    struct memtable *m = active(s);
+    int64_t ticket = s->last_ticket + 1;
+    if (!s->writing)
+        return error_set(err, ST_INTERNAL, "apply without a transaction");
+    for (size_t i = 0; i < c->nkeys; i++) {
+        struct key_row *k = &c->keys[i];
+        bool fresh = k->seq == 0;
+        if (fresh)
+            k->seq = s->next_seq++;
+        memtable_put_key(m, k, fresh, ticket);
+    }
+    for (size_t i = 0; i < c->ngone; i++)
+        memtable_del_item(m, &c->gone[i], ticket);
+    for (size_t i = 0; i < c->nitems; i++)
+        memtable_put_item(m, &c->items[i], c->items[i].fresh, ticket);
+    for (size_t i = 0; i < c->ntrash; i++)
+        memtable_add_trash(m, &c->trash[i]);
+    for (size_t i = 0; i < c->ndbs; i++)
+        memtable_put_db(m, &c->dbs[i]);
+    s->txn_rows += c->nkeys + c->nitems + c->ngone + c->ntrash + c->ndbs;
+    s->txn_bytes += weigh(c);
+    s->txn_whole |= too_much(s) || s->whole_waits;
+    if (s->txn_whole)
+        buf_release(&s->entries);
+    else
+        journal_add_changes(&s->entries, c);
+    return ST_OK;
+}
+
+static void note_next_id(struct jstore *s)
+{
+    memtable_put_next_id(active(s), s->next_id);
+    s->txn_rows++;
+    if (!s->txn_whole)
+        journal_add_next_id(&s->entries, s->next_id);
+}
+
+static enum status do_commit(struct store *base, struct error *err);
+
+static enum status do_reserve_ids(struct store *base, int64_t n, int64_t *ret_first, struct error *err)
+{
+    struct jstore *s = jstore_of(base);
+    bool own = !s->in_txn;
+    enum status st = own ? do_begin(base, STORE_WRITE, NULL, err) : ST_OK;
+    if (st != ST_OK)
+        return st;
+    if (!s->writing)
+        return error_set(err, ST_READONLY, "ids are taken in transactions that write");
+    *ret_first = s->next_id;
+    s->next_id += n;
+    note_next_id(s);
+    return own ? do_commit(base, err) : ST_OK;
+}
+
+/* ---- committing ---- */
+
+static void mark(struct jstore *s, int64_t ticket)
+{
+    if (s->first_mark && s->nmarks == s->cap_marks) {
+        s->nmarks -= s->first_mark;
+        memmove(s->marks, s->marks + s->first_mark, s->nmarks * sizeof *s->marks);
+        s->first_mark = 0;
+    }
+    VEC_PUSH(s->marks, s->nmarks, s->cap_marks) = (struct jmark){
+        .ticket = ticket,
+        .mem = active(s),
+        .from = s->txn_from,
+        .to = memtable_mark(active(s)),
+        .bytes = s->txn_bytes,
+    };
+}
+
+/* Hands the entries to the thread; under the lock. */
+static void enqueue(struct jstore *s, int64_t ticket)
+{
+    struct jgroup *g = s->tail;
+    if (!g || g->sealed) {
+        g = mem_zalloc(sizeof *g);
+        g->lazy = true;
+        g->born_us = clock_mono_us();
+        journal_begin(&g->row);
+        if (s->tail)
+            s->tail->next = g;
+        else
+            s->first = g;
+        s->tail = g;
+    }
+    buf_add_slice(&g->row, buf_slice(&s->entries));
+    g->last = ticket;
+    g->rows += s->txn_rows;
+    g->lazy &= s->lazy;
+    if (s->idle)
+        pthread_cond_signal(&s->work);
+}
+
+static enum status do_commit(struct store *base, struct error *err)
+{
+    struct jstore *s = jstore_of(base);
+    if (!s->in_txn)
+        return error_set(err, ST_INTERNAL, "commit without a transaction");
+    if (s->writing && memtable_mark(active(s)) != s->txn_from) {
+        int64_t ticket = ++s->last_ticket;
+        mark(s, ticket);
+        s->active_bytes += s->txn_bytes;
+        s->whole_waits |= s->txn_whole;
+        if (!s->whole_waits) {
+            pthread_mutex_lock(&s->lock);
+            enqueue(s, ticket);
+            pthread_mutex_unlock(&s->lock);
+        }
+    }
+    end_txn(s);
+    return ST_OK;
+}
+
+/* ---- progress ---- */
+
+static void drop_groups(struct jstore *s)
+{
+    for (struct jgroup *g = s->first, *next; g; g = next) {
+        next = g->next;
+        buf_release(&g->row);
+        mem_free(g);
+    }
+    s->first = s->tail = NULL;
+}
+
+/* The thread takes the active table; a new one takes its place. Under the lock. */
+static void freeze(struct jstore *s)
+{
+    struct memtable_stats stats = memtable_stats(active(s));
+    s->frozen = s->layers.mem[1] = active(s);
+    s->frozen_upto = s->last_ticket;
+    s->frozen_whole = s->whole_waits;
+    s->layers.mem[0] = memtable_new(stats.peak);
+    if (s->tail)
+        s->tail->sealed = true;
+    if (s->whole_waits) /* applied with the rest */
+        drop_groups(s);
+    s->active_bytes = 0;
+    s->whole_waits = s->freeze_wanted = false;
+    pthread_cond_signal(&s->work);
+}
+
+static bool should_freeze(const struct jstore *s)
+{
+    if (s->layers.mem[1] || memtable_stats(active(s)).empty)
+        return false;
+    return s->freeze_wanted || s->whole_waits ||
+           (s->options.max_bytes && s->active_bytes >= s->options.max_bytes / 2);
+}
+
+/* A group is durable: what was remembered of its change sets can go. */
+static void settle(struct jstore *s, const struct jdone *d)
+{
+    while (s->first_mark < s->nmarks && s->marks[s->first_mark].ticket <= d->last) {
+        const struct jmark *m = &s->marks[s->first_mark++];
+        if (d->direct && m->mem == active(s)) {
+            memtable_leave(m->mem, m->from, m->to);
+            s->active_bytes -= m->bytes < s->active_bytes ? m->bytes : s->active_bytes;
+        } else {
+            memtable_settle(m->mem, m->to);
+        }
+    }
+    if (s->first_mark == s->nmarks)
+        s->first_mark = s->nmarks = 0;
+}
+
+/* Undoes every change set that is not durable, newest first. Under the lock. */
+static void undo_failed(struct jstore *s)
+{
+    while (s->nmarks > s->first_mark) {
+        const struct jmark *m = &s->marks[--s->nmarks];
+        memtable_undo(m->mem, m->from);
+        if (m->mem == active(s))
+            s->active_bytes -= m->bytes < s->active_bytes ? m->bytes : s->active_bytes;
+    }
+    s->first_mark = s->nmarks = 0;
+    s->last_ticket = s->durable;
+    drop_groups(s);
+    s->whole_waits = s->frozen_whole = false;
+    if (s->frozen_upto > s->durable)
+        s->frozen_upto = s->durable;
+    s->failed = ST_OK;
+    pthread_cond_signal(&s->work);
+}
+
+/* Takes note of what the thread has done, and gives it more to do. Under the lock. */
+static void advance(struct jstore *s)
+{
+    for (size_t i = 0; i < s->ndone; i++)
+        settle(s, &s->done[i]);
+    s->ndone = 0;
+    if (s->failed != ST_OK)
+        return;
+    if (s->layers.mem[1] && !s->frozen) {
+        memtable_free(s->layers.mem[1]);
+        s->layers.mem[1] = NULL;
+    }
+    if (should_freeze(s))
+        freeze(s);
+}
+
+static enum status do_progress(struct store *base, struct store_progress *ret, struct error *err)
+{
+    struct jstore *s = jstore_of(base);
+    assert(!s->in_txn);
+    pthread_mutex_lock(&s->lock);
+    advance(s);
+    enum status st = s->failed;
+    if (st != ST_OK) {
+        *err = s->failure;
+        undo_failed(s);
+    }
+    *ret = (struct store_progress){
+        .durable = s->durability == DURABILITY_ALWAYS ? s->durable : s->last_ticket,
+        .full = s->layers.mem[1] && s->options.max_bytes && s->active_bytes >= s->options.max_bytes / 2,
+        .locked = s->locked,
+    };
+    pthread_mutex_unlock(&s->lock);
+    for (int i = 0; i < 2; i++)
+        ret->memory += s->layers.mem[i] ? memtable_stats(s->layers.mem[i]).bytes : 0;
+    return st;
+}
+
+static int64_t do_last_ticket(const struct store *base)
+{
+    return ((const struct jstore *)base)->last_ticket;
+}
+
+static void do_on_progress(struct store *base, store_wake_fn *fn, void *arg)
+{
+    struct jstore *s = jstore_of(base);
+    pthread_mutex_lock(&s->lock);
+    s->wake = fn;
+    s->wake_arg = arg;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- what the thread does for us ---- */
+
+static bool all_applied(const struct jstore *s)
+{
+    return s->durable >= s->last_ticket && !s->layers.mem[1] && memtable_stats(active(s)).empty;
+}
+
+/* Waits until all that was committed is in the tables. A failure is left for store_progress to tell, with
+   what has to be undone. */
+static enum status drain(struct jstore *s, struct error *err)
+{
+    pthread_mutex_lock(&s->lock);
+    s->hurry = true;
+    for (;;) {
+        advance(s);
+        if (s->failed != ST_OK || s->failing != ST_OK || s->stuck != ST_OK || all_applied(s))
+            break;
+        if (s->durable >= s->last_ticket && !s->layers.mem[1]) {
+            s->freeze_wanted = true;
+            continue;
+        }
+        pthread_cond_signal(&s->work);
+        pthread_cond_wait(&s->told, &s->lock);
+    }
+    s->hurry = false;
+    enum status st = s->failed != ST_OK ? s->failed : s->failing != ST_OK ? s->failing : s->stuck;
+    if (st != ST_OK)
+        *err = s->failure;
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+static enum status run_job(struct jstore *s, enum jjob job, struct error *err)
+{
+    pthread_mutex_lock(&s->lock);
+    s->job = job;
+    pthread_cond_signal(&s->work);
+    while (s->job != JOB_NONE && s->failed == ST_OK)
+        pthread_cond_wait(&s->told, &s->lock);
+    enum status st = s->failed != ST_OK ? s->failed : s->job_status;
+    if (st != ST_OK)
+        *err = s->failed != ST_OK ? s->failure : s->job_error;
+    s->job = JOB_NONE;
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+static enum status do_sync(struct store *base, struct error *err)
+{
+    struct jstore *s = jstore_of(base);
+    enum status st = drain(s, err);
+    return st == ST_OK ? run_job(s, JOB_SYNC, err) : st;
+}
+
+static enum status do_set_durability(struct store *base, enum durability d, struct error *err)
+{
+    struct jstore *s = jstore_of(base);
+    pthread_mutex_lock(&s->lock);
+    s->durability = d;
+    pthread_mutex_unlock(&s->lock);
+    return run_job(s, JOB_DURABILITY, err);
+}
+
+static enum status do_sweep(struct store *base, const struct sweep_budget *b, struct sweep_result *ret,
+                            struct error *err)
+{
+    struct jstore *s = jstore_of(base);
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    *ret = s->swept;
+    s->swept = (struct sweep_result){0};
+    if (s->sweep_rows == 0 && b->max_rows) {
+        s->sweep_rows = b->max_rows;
+        s->sweep_dbs = mem_realloc(s->sweep_dbs, (b->ndbs + 1) * sizeof *s->sweep_dbs);
+        memcpy(s->sweep_dbs, b->dbs, b->ndbs * sizeof *s->sweep_dbs);
+        s->sweep_ndbs = b->ndbs;
+        if (s->idle)
+            pthread_cond_signal(&s->work);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return ST_OK;
+}
+
+static enum status do_info(struct store *base, struct store_info *ret, struct error *err)
+{
+    struct jstore *s = jstore_of(base);
+    enum status st = store_info(s->reader, ret, err);
+    ret->sync_us = s->sync_us;
+    ret->journal_bytes = atomic_load(&s->journal_bytes);
+    for (int i = 0; i < 2; i++)
+        ret->memtable_rows += s->layers.mem[i] ? memtable_stats(s->layers.mem[i]).rows : 0;
+    return st;
+}
+
+/* ---- opening and closing ---- */
+
+static void free_jstore(struct jstore *s)
+{
+    drop_groups(s);
+    memtable_free(s->layers.mem[0]);
+    memtable_free(s->layers.mem[1]);
+    memtable_free(s->direct);
+    mem_apply_free(s->apply);
+    store_close(s->reader);
+    store_close(s->writer);
+    buf_release(&s->entries);
+    mem_free(s->marks);
+    mem_free(s->done);
+    mem_free(s->sweep_dbs);
+    mem_free(s->dbs);
+    pthread_cond_destroy(&s->work);
+    pthread_cond_destroy(&s->told);
+    pthread_mutex_destroy(&s->lock);
+    mem_free(s);
+}
+
+static void do_close(struct store *base)
+{
+    struct jstore *s = jstore_of(base);
+    struct error ignored; /* what is not in the tables is in the journal */
+    do_rollback(base);
+    (void)(drain(s, &ignored) == ST_OK);
+    pthread_mutex_lock(&s->lock);
+    s->stop = true;
+    pthread_cond_signal(&s->work);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+    free_jstore(s);
+}
+
+static enum status take_seq(void *arg, const struct key_row *k)
+{
+    *(int64_t *)arg = k->seq + 1;
+    return ST_OK;
+}
+
+/* Numbers go on where the tables end. */
+static enum status read_numbers(struct jstore *s, struct error *err)
+{
+    struct key_scan top = {.order = KEYS_BY_SEQ_DESC, .seq_below = INT64_MAX, .limit = 1};
+    s->next_seq = 1;
+    enum status st = store_scan_keys(s->writer, &top, take_seq, &s->next_seq, err);
+    return st == ST_OK ? store_reserve_ids(s->writer, 0, &s->next_id, err) : st;
+}
+
+static enum status start_thread(struct jstore *s, struct error *err)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* signals stay with the threads that were there before */
+    int e = pthread_create(&s->thread, NULL, jthread_run, s);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return e == 0 ? ST_OK : error_set(err, ST_INTERNAL, "cannot start a thread: %s", strerror(e));
+}
+
+static const struct store_ops jstore_ops = {
+    .close = do_close,
+    .begin = do_begin,
+    .get_keys = do_get_keys,
+    .get_items = do_get_items,
+    .scan_keys = do_scan_keys,
+    .scan_items = do_scan_items,
+    .count_items = do_count_items,
+    .count_dead = do_count_dead,
+    .count_keys = do_count_keys,
+    .load_dbs = do_load_dbs,
+    .reserve_ids = do_reserve_ids,
+    .apply = do_apply,
+    .commit = do_commit,
+    .rollback = do_rollback,
+    .sweep = do_sweep,
+    .info = do_info,
+    .set_durability = do_set_durability,
+    .sync = do_sync,
+    .last_ticket = do_last_ticket,
+    .progress = do_progress,
+    .on_progress = do_on_progress,
+};
+
+static struct jstore *new_jstore(const struct store_options *o, const struct journal_options *j)
+{
+    struct jstore *s = mem_zalloc(sizeof *s);
+    pthread_condattr_t attr;
+    s->base.ops = &jstore_ops;
+    s->options = *j;
+    s->durability = o->durability;
+    s->layers.mem[0] = memtable_new(0);
+    s->direct = memtable_new(0);
+    s->ndbs = o->databases;
+    s->dbs = mem_zalloc((s->ndbs + 1) * sizeof *s->dbs);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->work, &attr);
+    pthread_cond_init(&s->told, &attr);
+    pthread_condattr_destroy(&attr);
+    return s;
+}
+
+enum status store_open_journaled(const struct store_options *o, const struct journal_options *j,
+                                 struct store **ret, struct error *err)
+{
+    struct jstore *s = new_jstore(o, j);
+    struct store_options half = *o;
+    half.page_cache /= 2;
+    enum status st = store_open(&half, &s->writer, err);
+    if (st == ST_OK)
+        st = jrecover(s->writer, &s->last_ticket, err);
+    if (st == ST_OK)
+        st = read_numbers(s, err);
+    half.read_only = true;
+    if (st == ST_OK)
+        st = store_open(&half, &s->reader, err);
+    struct store_info info = {0};
+    if (st == ST_OK)
+        st = store_info(s->writer, &info, err);
+    s->sync_us = info.sync_us;
+    s->durable = s->journaled = s->applied = s->last_ticket;
+    s->dropping = true;
+    s->layers.tables = s->reader;
+    if (st == ST_OK)
+        st = start_thread(s, err);
+    if (st != ST_OK) {
+        free_jstore(s);
+        return st;
+    }
+    *ret = &s->base;
+    return ST_OK;
+}

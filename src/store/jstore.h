@@ -1,0 +1,170 @@
+/* The store with a journal: private to jstore.c (the owner's side), jthread.c (the thread that writes) and
+   jrecover.c (what is left to do from last time). Everyone else sees store/store.h: store_open_journaled.
+
+   Two sessions of one database: the owner reads through one, the store's thread writes through the other.
+
+     owner                                            thread
+     store_apply    rows into the active memtable     what arrived while the last group was written is the
+     store_commit   entries into the next group,  ->  next group: ONE row of the journal, one commit, one
+   sync; a ticket; goes on                 with it, a slice of the frozen memtable into the tables
+     store_progress tickets that are durable       <-
+
+   Few rows and nothing waiting: the group goes straight into the tables and no journal row is written, so
+   that under light load the tables are always current. Otherwise rows collect in the active memtable, until
+   there are many, or the oldest has waited for long, or there is nothing else to do: then the table is
+   frozen, a new one takes its place, and the thread applies the frozen one in slices, in the order of the
+   tables' trees. With the last slice larder_meta says so, in the same transaction; the rows of the journal go
+   bit by bit.
+
+   A change set too large for the journal (half a gigabyte of value) is made durable by freezing the active
+   table with it and applying all of that in one transaction: `whole`.
+
+   A crash: a group is in the journal (or the tables) or not, by SQLite's own guarantee. Slices that were
+   applied are applied again by the replay, which changes nothing: entries are states, not differences, and
+   come in order. The rows of a collection that was deleted, or of a flushed database, may be applied once
+   more by a replay; its entry in the trash is, too.
+
+   When a group cannot be written: with durability `always` it and all behind it are undone in the memtables,
+   and store_progress says so. Otherwise nobody waits for it: the thread tries again until it works, and
+   meanwhile transactions that write are refused.
+
+   Sweeping: rows of keys that expired are removed by the owner, as a command would (they may be in the
+   memtables); what nothing refers to any more (deleted rows, trash) by the thread. */
+#ifndef LARDER_STORE_JSTORE_H
+#define LARDER_STORE_JSTORE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/buf.h"
+#include "store/memtable.h"
+#include "store/merge.h"
+#include "store/store.h"
+
+/* What one row of the journal will hold: change sets that were committed one after the other. */
+struct jgroup {
+    struct jgroup *next;
+    struct buf row; /* begun, not ended */
+    int64_t last;   /* the ticket of its last change set */
+    int64_t born_us;
+    size_t rows;
+    bool lazy;   /* nobody waits for it */
+    bool sealed; /* takes no more: a table was frozen behind it */
+};
+
+/* A change set that was committed, as the owner remembers it until it is durable. */
+struct jmark {
+    int64_t ticket;
+    struct memtable *mem;
+    mem_mark from, to;
+    size_t bytes;
+};
+
+/* A group that is durable, told by the thread. */
+struct jdone {
+    int64_t last;
+    bool direct; /* it went into the tables */
+};
+
+enum jjob { JOB_NONE, JOB_SYNC, JOB_DURABILITY };
+
+struct jstore {
+    struct store base;
+    struct store *reader, *writer;
+    struct journal_options options;
+
+    /* The owner's. */
+    struct layers layers; /* mem[0] active, mem[1] frozen */
+    bool in_txn, writing, lazy;
+    bool reading;        /* a read transaction of the reader has begun */
+    int64_t last_ticket; /* of the last commit */
+    int64_t next_seq, next_id;
+    mem_mark txn_from;
+    struct buf entries; /* of the running transaction */
+    size_t txn_rows, txn_bytes;
+    bool txn_whole; /* too much for the journal */
+    struct jmark *marks;
+    size_t nmarks, first_mark, cap_marks;
+    size_t active_bytes;             /* of changes in the active table */
+    bool whole_waits;                /* a change set in it can only be made durable as a whole */
+    const struct histogram *sync_us; /* the writer's */
+    int64_t checked_us;              /* when the reader last looked for other writers */
+    uint64_t commits_seen;
+
+    /* Of both, under the lock. */
+    pthread_mutex_t lock;
+    pthread_cond_t work; /* for the thread */
+    pthread_cond_t told; /* for an owner that waits */
+    struct jgroup *first, *tail;
+    struct jdone *done;
+    size_t ndone, cap_done;
+    struct memtable *frozen; /* to be applied; NULL: none, or done */
+    int64_t frozen_upto;     /* the last ticket in it */
+    bool frozen_whole;
+    bool freeze_wanted;
+    int64_t durable;     /* the last ticket of which the thread is done */
+    enum status failed;  /* a group was not to be written: the owner has to undo ... */
+    enum status failing; /* ... or a group cannot be written now, and nobody waits for it ... */
+    enum status stuck;   /* ... or what is in the journal cannot be brought into the tables now */
+    struct error failure;
+    bool locked; /* another process has the lock */
+    bool stop, hurry;
+    enum durability durability;
+    enum jjob job;
+    enum status job_status;
+    struct error job_error;
+    uint32_t sweep_rows; /* the thread shall sweep up to so many */
+    struct db_row *sweep_dbs;
+    size_t sweep_ndbs;
+    struct sweep_result swept;
+    bool check_wanted; /* the thread shall look for other writers */
+    bool idle;         /* the thread waits */
+    store_wake_fn *wake;
+    void *wake_arg;
+
+    atomic_bool others;           /* another process has written */
+    atomic_bool committing;       /* the thread is about to commit ... */
+    atomic_uint_fast64_t commits; /* ... and has, so many times */
+    atomic_size_t journal_bytes;  /* of rows in the journal */
+
+    /* The thread's. */
+    pthread_t thread;
+    bool counts_doubtful; /* see doubt_counts */
+    struct db_row *dbs;   /* room for it */
+    size_t ndbs;
+    struct memtable *direct; /* for groups that go straight into the tables; empty in between */
+    struct mem_apply *apply; /* of `frozen` */
+    bool sorting;
+    int64_t journaled;      /* the last ticket that went into the journal */
+    int64_t applied;        /* ... and up to which that is in the tables */
+    bool dropping;          /* rows up to there may still be in the journal */
+    size_t behind_bytes;    /* journaled behind `frozen` */
+    int64_t behind_us;      /* since when */
+    size_t frozen_bytes;    /* in the journal of what is being applied */
+    bool frozen_counted;    /* that is known */
+    int64_t apply_began_us; /* when that began */
+    int64_t slice_us;       /* when its last slice was taken */
+    int64_t written_us;     /* when a group was last written */
+    int64_t lock_since_us;  /* since when another process has the lock */
+    int64_t retry_us;       /* not before, after a failure */
+    size_t idle_rows;       /* what a slice takes when there is nothing else to do */
+};
+
+static inline struct jstore *jstore_of(struct store *s)
+{
+    return (struct jstore *)s;
+}
+
+/* ---- jthread.c ---- */
+
+void *jthread_run(void *jstore);
+
+/* ---- jrecover.c ---- */
+
+/* Brings what the journal holds into the tables. *ret_last: the highest seq it has ever had. */
+enum status jrecover(struct store *writer, int64_t *ret_last, struct error *err) MUST_CHECK;
+
+/* One row of the journal into a memtable; its bytes are copied. */
+enum status jrecover_row(struct memtable *m, int64_t seq, struct slice row, struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,541 @@
+/* The thread that writes: groups into the journal (or the tables), the frozen memtable into the tables, slice
+   by slice, and what the owner asks for in between. Everything here but what says otherwise runs with the
+   lock held; it is let go around every use of the writer's session.
+
+   How much of the frozen table goes along with a group: so much that the table is in before the active one,
+   at the rate at which groups grow it, has become as large as it may, and before half of apply-lag is over.
+   So the work is spread evenly, and when writers are faster than the tables can follow, their own commits
+   take longer: that slows them down. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "store/journal.h"
+#include "store/jstore.h"
+
+#define DIRECT_ROWS    16                /* a group of up to so many rows goes straight into the tables */
+#define MIN_SLICE      32                /* rows */
+#define SORT_ROWS      4096              /* in one step */
+#define MANY_ROWS      16384             /* at a time, where nobody else has to wait */
+#define DROP_ROWS      16                /* of the journal, with a group or a slice */
+#define IDLE_SLICE_US  2000              /* what a slice may take when nothing else is to do */
+#define QUIET_US       10000             /* without a group for so long, what is left is applied */
+#define WRITE_EVERY_US 100000            /* between two groups that nobody waits for ... */
+#define EAGER_BYTES    ((size_t)4 << 20) /* ... unless there is so much */
+#define LOCK_RETRY_US  5000
+#define RETRY_US       100000
+
+/* ---- telling ---- */
+
+static void tell(struct jstore *s)
+{
+    pthread_cond_broadcast(&s->told);
+    if (s->wake)
+        s->wake(s->wake_arg);
+}
+
+/* ---- transactions; without the lock ---- */
+
+static enum status begin(struct jstore *s, enum store_txn kind, struct error *err)
+{
+    bool others = false;
+    enum status st = store_begin(s->writer, kind, &others, err);
+    if (st == ST_OK && others) {
+        atomic_store(&s->others, true);
+        s->counts_doubtful = true;
+    }
+    return st;
+}
+
+/* Another process has written, and the owner did not know that when it counted: until it has counted again,
+   nobody shall believe what larder_db says. */
+static enum status doubt_counts(struct jstore *s, struct error *err)
+{
+    uint32_t next;
+    struct changes c = {.dbs = s->dbs, .ndbs = s->ndbs};
+    enum status st = store_load_dbs(s->writer, s->dbs, s->ndbs, &next, err);
+    for (size_t i = 0; i < s->ndbs; i++)
+        s->dbs[i].keys = s->dbs[i].expires = -1;
+    s->counts_doubtful = false;
+    return st == ST_OK ? store_apply(s->writer, &c, err) : st;
+}
+
+static enum status end(struct jstore *s, enum status st, struct error *err)
+{
+    if (st != ST_OK) {
+        store_rollback(s->writer);
+        return st;
+    }
+    atomic_store(&s->committing, true);
+    st = store_commit(s->writer, err);
+    atomic_fetch_add(&s->commits, 1);
+    atomic_store(&s->committing, false);
+    return st;
+}
+
+/* ---- applying; without the lock ---- */
+
+/* The next rows of the frozen table, within the running transaction. *ret_last: that was all of them. */
+static enum status apply_rows(struct jstore *s, size_t rows, bool *ret_last, struct error *err)
+{
+    struct changes c;
+    int64_t next_id;
+    *ret_last = !mem_apply_next(s->apply, rows, &c, &next_id);
+    c.next_id = next_id;
+    c.hard = true;
+    return *ret_last ? store_journal_applied(s->writer, s->frozen_upto, err)
+                     : store_apply(s->writer, &c, err);
+}
+
+static enum status drop_rows(struct jstore *s, struct error *err)
+{
+    return s->dropping ? store_journal_drop(s->writer, s->applied, DROP_ROWS, &s->dropping, err) : ST_OK;
+}
+
+/* How many rows go along with a group of so many bytes. */
+static size_t pace(const struct jstore *s, size_t bytes, int64_t now)
+{
+    size_t left = mem_apply_left(s->apply), half = (size_t)s->options.max_bytes / 2;
+    size_t room = half > s->behind_bytes + bytes ? half - s->behind_bytes : bytes;
+    size_t by_size = (size_t)((double)left * (double)bytes / (double)room);
+    int64_t until = s->apply_began_us + (int64_t)s->options.lag_ms * 500;
+    size_t by_time = left;
+    if (until > now && now >= s->slice_us)
+        by_time = (size_t)((double)left * (double)(now - s->slice_us) / (double)(until - s->slice_us));
+    size_t rows = by_size > by_time ? by_size : by_time;
+    return rows < MIN_SLICE ? MIN_SLICE : rows;
+}
+
+/* ---- groups; without the lock ---- */
+
+/* Into the tables. The same row may be there several times: a memtable finds out what it is in the end. */
+static enum status write_direct(struct jstore *s, const struct jgroup *g, struct error *err)
+{
+    mem_mark from = memtable_mark(s->direct);
+    enum status st = jrecover_row(s->direct, g->last, buf_slice(&g->row), err);
+    struct mem_apply *a = mem_apply_new(s->direct);
+    struct changes c;
+    int64_t next_id;
+    while (mem_apply_sort(a, MANY_ROWS))
+        ;
+    while (st == ST_OK && mem_apply_next(a, MANY_ROWS, &c, &next_id)) {
+        c.next_id = next_id;
+        c.hard = true;
+        st = store_apply(s->writer, &c, err);
+    }
+    mem_apply_free(a);
+    memtable_leave(s->direct, from, memtable_mark(s->direct));
+    return st;
+}
+
+/* Along with a group: a bit of sorting, or a slice. */
+static enum status go_along(struct jstore *s, const struct jgroup *g, bool *ret_last, struct error *err)
+{
+    enum status st = drop_rows(s, err);
+    if (st != ST_OK || !s->apply)
+        return st;
+    if (s->sorting) {
+        s->sorting = mem_apply_sort(s->apply, SORT_ROWS);
+        return ST_OK;
+    }
+    int64_t now = clock_mono_us();
+    st = apply_rows(s, pace(s, g->row.len, now), ret_last, err);
+    s->slice_us = now;
+    return st;
+}
+
+static enum status write_group(struct jstore *s, struct jgroup *g, bool direct, bool *ret_last,
+                               struct error *err)
+{
+    enum status st = begin(s, g->lazy ? STORE_WRITE_LAZY : STORE_WRITE, err);
+    if (st != ST_OK)
+        return st;
+    size_t n = g->row.len;
+    journal_end(&g->row);
+    if (direct)
+        st = write_direct(s, g, err);
+    else
+        st = store_journal_add(s->writer, g->last, buf_slice(&g->row), err);
+    if (st == ST_OK)
+        st = go_along(s, g, ret_last, err);
+    if (st == ST_OK && s->counts_doubtful)
+        st = doubt_counts(s, err);
+    st = end(s, st, err);
+    if (st != ST_OK)
+        g->row.len = n;
+    return st;
+}
+
+/* ---- groups, with the lock ---- */
+
+static void free_group(struct jgroup *g)
+{
+    buf_release(&g->row);
+    mem_free(g);
+}
+
+static void put_back(struct jstore *s, struct jgroup *g)
+{
+    g->next = s->first;
+    s->first = g;
+    if (!s->tail)
+        s->tail = g;
+}
+
+/* The slice that was handed out last has to come again, or all of it has been committed. */
+static void slice_over(struct jstore *s, enum status st, bool last)
+{
+    if (!s->apply)
+        return;
+    if (st != ST_OK) {
+        mem_apply_again(s->apply);
+        return;
+    }
+    if (!last)
+        return;
+    mem_apply_free(s->apply);
+    s->apply = NULL;
+    s->frozen = NULL;
+    s->applied = s->frozen_upto;
+    s->dropping = true;
+    atomic_fetch_sub(&s->journal_bytes, s->frozen_bytes);
+    s->frozen_counted = false;
+}
+
+static void written(struct jstore *s, struct jgroup *g, bool direct)
+{
+    s->written_us = clock_mono_us();
+    s->durable = g->last;
+    VEC_PUSH(s->done, s->ndone, s->cap_done) = (struct jdone){g->last, direct};
+    if (!direct) {
+        s->journaled = g->last;
+        if (s->behind_bytes == 0)
+            s->behind_us = s->written_us;
+        s->behind_bytes += g->row.len;
+        atomic_fetch_add(&s->journal_bytes, g->row.len);
+    }
+    free_group(g);
+}
+
+/* The group, and all that came behind it, is undone by the owner: it builds on it. */
+static void give_up(struct jstore *s, struct jgroup *g, const struct error *err)
+{
+    mem_apply_free(s->apply);
+    s->apply = NULL;
+    s->failed = err->code;
+    s->failure = *err;
+    if (g)
+        free_group(g);
+}
+
+static bool keeps_trying(struct jstore *s, const struct error *err)
+{
+    int64_t now = clock_mono_us();
+    s->locked = err->code == ST_BUSY;
+    if (s->locked && s->lock_since_us == 0)
+        s->lock_since_us = now;
+    if (s->locked && now - s->lock_since_us < (int64_t)s->options.lock_ms * 1000) {
+        s->retry_us = now + LOCK_RETRY_US;
+        return true;
+    }
+    s->lock_since_us = 0;
+    s->locked = false;
+    if (s->durability == DURABILITY_ALWAYS)
+        return false;
+    s->failing = err->code;
+    s->failure = *err;
+    s->retry_us = now + RETRY_US;
+    return true;
+}
+
+static void works_again(struct jstore *s)
+{
+    s->locked = false;
+    s->lock_since_us = s->retry_us = 0;
+    s->failing = s->stuck = ST_OK;
+}
+
+static void write_next(struct jstore *s)
+{
+    struct jgroup *g = s->first;
+    struct error err;
+    bool last = false;
+    s->first = g->next;
+    if (!s->first)
+        s->tail = NULL;
+    g->sealed = true;
+    bool nothing_waits = s->journaled <= s->applied && !s->frozen;
+    bool direct = s->options.max_bytes == 0 || (nothing_waits && g->rows <= DIRECT_ROWS);
+    pthread_mutex_unlock(&s->lock);
+    enum status st = write_group(s, g, direct, &last, &err);
+    pthread_mutex_lock(&s->lock);
+    slice_over(s, st, last);
+    if (st == ST_OK) {
+        works_again(s);
+        written(s, g, direct);
+    } else if (keeps_trying(s, &err)) {
+        put_back(s, g);
+    } else {
+        give_up(s, g, &err);
+    }
+    tell(s);
+}
+
+/* ---- the frozen table, with the lock ---- */
+
+static void start_apply(struct jstore *s)
+{
+    s->apply = mem_apply_new(s->frozen);
+    s->sorting = true;
+    if (!s->frozen_counted) { /* else it begins again after a failure */
+        s->frozen_bytes = s->behind_bytes;
+        s->behind_bytes = 0;
+        s->frozen_counted = true;
+    }
+    s->apply_began_us = s->slice_us = clock_mono_us();
+    s->freeze_wanted = false;
+}
+
+static enum status apply_some(struct jstore *s, size_t rows, bool *ret_last, struct error *err)
+{
+    enum status st = begin(s, STORE_WRITE_LAZY, err);
+    if (st != ST_OK)
+        return st;
+    st = apply_rows(s, rows, ret_last, err);
+    if (st == ST_OK)
+        st = drop_rows(s, err);
+    return end(s, st, err);
+}
+
+static void adapt(struct jstore *s, int64_t took_us)
+{
+    if (took_us > IDLE_SLICE_US && s->idle_rows > MIN_SLICE)
+        s->idle_rows /= 2;
+    else if (took_us < IDLE_SLICE_US / 2 && s->idle_rows < MANY_ROWS)
+        s->idle_rows += s->idle_rows / 4;
+}
+
+/* While there is no group to write. */
+static void apply_idly(struct jstore *s)
+{
+    struct error err;
+    bool last = false;
+    enum status st = ST_OK;
+    pthread_mutex_unlock(&s->lock);
+    int64_t start = clock_mono_us();
+    if (s->sorting) {
+        s->sorting = mem_apply_sort(s->apply, SORT_ROWS);
+    } else {
+        st = apply_some(s, s->idle_rows, &last, &err);
+        s->slice_us = start;
+        adapt(s, clock_mono_us() - start);
+    }
+    pthread_mutex_lock(&s->lock);
+    slice_over(s, st, last);
+    s->stuck = st;
+    if (st != ST_OK) { /* the journal has it all */
+        s->failure = err;
+        s->retry_us = clock_mono_us() + RETRY_US;
+    }
+    if (st != ST_OK || last)
+        tell(s);
+}
+
+static enum status apply_everything(struct jstore *s, struct error *err)
+{
+    bool last = false;
+    while (s->sorting)
+        s->sorting = mem_apply_sort(s->apply, MANY_ROWS);
+    enum status st = begin(s, STORE_WRITE, err);
+    if (st != ST_OK)
+        return st;
+    while (st == ST_OK && !last)
+        st = apply_rows(s, MANY_ROWS, &last, err);
+    return end(s, st, err);
+}
+
+/* What is in the frozen table was not all journaled: one transaction makes it durable. */
+static void apply_whole(struct jstore *s)
+{
+    struct error err;
+    if (!s->apply)
+        start_apply(s);
+    pthread_mutex_unlock(&s->lock);
+    enum status st = apply_everything(s, &err);
+    pthread_mutex_lock(&s->lock);
+    if (st == ST_OK) {
+        int64_t upto = s->frozen_upto;
+        works_again(s);
+        slice_over(s, st, true);
+        s->durable = s->journaled = upto;
+        VEC_PUSH(s->done, s->ndone, s->cap_done) = (struct jdone){upto, false};
+        s->frozen_whole = false;
+    } else if (keeps_trying(s, &err)) {
+        mem_apply_free(s->apply);
+        s->apply = NULL;
+    } else {
+        give_up(s, NULL, &err);
+    }
+    tell(s);
+}
+
+/* Rows of the journal that are in the tables. */
+static void drop_idly(struct jstore *s)
+{
+    struct error err;
+    pthread_mutex_unlock(&s->lock);
+    enum status st = begin(s, STORE_WRITE_LAZY, &err);
+    if (st == ST_OK)
+        st = end(s, drop_rows(s, &err), &err);
+    pthread_mutex_lock(&s->lock);
+    if (st != ST_OK)
+        s->retry_us = clock_mono_us() + RETRY_US;
+}
+
+/* ---- what the owner asks for ---- */
+
+static void run_job(struct jstore *s)
+{
+    enum jjob job = s->job;
+    enum durability d = s->durability;
+    struct error err = {.code = ST_OK};
+    pthread_mutex_unlock(&s->lock);
+    enum status st = job == JOB_SYNC ? store_sync(s->writer, &err) : store_set_durability(s->writer, d, &err);
+    pthread_mutex_lock(&s->lock);
+    s->job = JOB_NONE;
+    s->job_status = st;
+    s->job_error = err;
+    tell(s);
+}
+
+static void sweep(struct jstore *s)
+{
+    struct sweep_budget b = {
+        .now = EXPIRE_DELETED, /* rows that expired are the owner's */
+        .max_rows = s->sweep_rows,
+        .dbs = s->sweep_dbs,
+        .ndbs = s->sweep_ndbs,
+    };
+    struct sweep_result r;
+    struct error err;
+    pthread_mutex_unlock(&s->lock);
+    enum status st = store_sweep(s->writer, &b, &r, &err);
+    atomic_fetch_add(&s->commits, 1);
+    pthread_mutex_lock(&s->lock);
+    s->sweep_rows = 0;
+    if (st != ST_OK)
+        return;
+    s->swept.deleted += r.deleted;
+    s->swept.items += r.items;
+    s->swept.more = r.more;
+}
+
+static void check_others(struct jstore *s)
+{
+    struct error err;
+    s->check_wanted = false;
+    pthread_mutex_unlock(&s->lock);
+    if (begin(s, STORE_READ, &err) == ST_OK)
+        store_rollback(s->writer);
+    pthread_mutex_lock(&s->lock);
+}
+
+/* ---- the loop ---- */
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* When the first group is to be written. */
+static int64_t group_due(const struct jstore *s)
+{
+    const struct jgroup *g = s->first;
+    if (!g)
+        return INT64_MAX;
+    bool now = s->durability == DURABILITY_ALWAYS || s->hurry || s->stop || g->sealed || s->job ||
+               g->row.len >= EAGER_BYTES;
+    int64_t due = now ? 0 : g->born_us + WRITE_EVERY_US;
+    return due > s->retry_us ? due : s->retry_us;
+}
+
+/* When the owner is to be asked to freeze the active table. */
+static int64_t freeze_due(const struct jstore *s)
+{
+    if (s->frozen || s->freeze_wanted || s->behind_bytes == 0)
+        return INT64_MAX;
+    if (s->behind_bytes >= s->options.max_bytes / 2 || s->stop || s->hurry)
+        return 0;
+    return earlier(s->behind_us + (int64_t)s->options.lag_ms * 500, s->written_us + QUIET_US);
+}
+
+static void wait_until(struct jstore *s, int64_t due)
+{
+    s->idle = true;
+    if (due == INT64_MAX) {
+        pthread_cond_wait(&s->work, &s->lock);
+    } else {
+        struct timespec ts = {.tv_sec = due / 1000000, .tv_nsec = due % 1000000 * 1000};
+        pthread_cond_timedwait(&s->work, &s->lock, &ts);
+    }
+    s->idle = false;
+}
+
+static bool may_apply(const struct jstore *s, int64_t now)
+{
+    return s->frozen && s->durable >= s->frozen_upto && now >= s->retry_us;
+}
+
+/* Does one thing. False: there was nothing to do. */
+static bool do_something(struct jstore *s, int64_t now)
+{
+    if (s->failed != ST_OK)
+        return false;
+    if (s->frozen && s->frozen_whole) {
+        if (now < s->retry_us)
+            return false;
+        apply_whole(s);
+    } else if (may_apply(s, now) && !s->apply) {
+        start_apply(s);
+    } else if (group_due(s) <= now) {
+        write_next(s);
+    } else if (s->job) {
+        run_job(s);
+    } else if (may_apply(s, now)) {
+        apply_idly(s);
+    } else if (freeze_due(s) <= now) {
+        s->freeze_wanted = true;
+        tell(s);
+    } else if (s->check_wanted) {
+        check_others(s);
+    } else if (s->dropping && now >= s->retry_us) {
+        drop_idly(s);
+    } else if (s->sweep_rows && now >= s->retry_us) {
+        sweep(s);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+void *jthread_run(void *arg)
+{
+    struct jstore *s = arg;
+    s->idle_rows = 256;
+    pthread_mutex_lock(&s->lock);
+    for (;;) {
+        int64_t now = clock_mono_us();
+        if (do_something(s, now))
+            continue;
+        if (s->stop && !s->hurry)
+            break;
+        int64_t due = INT64_MAX;
+        if (s->failed == ST_OK)
+            due = earlier(earlier(group_due(s), freeze_due(s)),
+                          s->frozen || s->sweep_rows || s->dropping ? s->retry_us : INT64_MAX);
+        wait_until(s, due);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}

@@ -1,0 +1,55 @@
+/* The rows of larder_journal, and larder_meta's word on how far the tables are. */
+#include "store/sqlstore.h"
+
+#define APPLIED "applied"
+
+enum status sqljournal_add(struct store *base, int64_t seq, struct slice row, struct error *err)
+{
+    struct sql_stmt *q;
+    enum status st = stmt_fixed(sqlstore_of(base), Q_JOURNAL_ADD, &q, err);
+    if (st != ST_OK)
+        return st;
+    sql_bind_i64(q, 1, seq);
+    sql_bind_blob(q, 2, row);
+    return sql_run(q, err);
+}
+
+enum status sqljournal_each(struct store *base, store_journal_fn *fn, void *arg, struct error *err)
+{
+    struct sql_stmt *q;
+    enum status st = stmt_fixed(sqlstore_of(base), Q_JOURNAL_EACH, &q, err);
+    if (st != ST_OK)
+        return st;
+    bool row;
+    while ((st = sql_step(q, &row, err)) == ST_OK && row) {
+        st = fn(arg, sql_column_i64(q, 0), sql_column_blob(q, 1));
+        if (st != ST_OK)
+            break;
+    }
+    sql_reset(q);
+    return st;
+}
+
+enum status sqljournal_applied(struct store *base, int64_t seq, struct error *err)
+{
+    return sqlstore_set_meta(sqlstore_of(base), APPLIED, seq, err);
+}
+
+enum status sqljournal_drop(struct store *base, int64_t seq, uint32_t max, bool *ret_more, struct error *err)
+{
+    struct sqlstore *s = sqlstore_of(base);
+    struct sql_stmt *q;
+    enum status st = stmt_fixed(s, Q_JOURNAL_DROP, &q, err);
+    if (st != ST_OK)
+        return st;
+    sql_bind_i64(q, 1, seq);
+    sql_bind_i64(q, 2, max);
+    st = sql_run(q, err);
+    *ret_more = st == ST_OK && s->sql->driver->changed_rows(s->sql) == (int64_t)max;
+    return st;
+}
+
+enum status sqljournal_read_applied(struct store *base, int64_t *ret_seq, struct error *err)
+{
+    return sqlstore_get_meta(sqlstore_of(base), APPLIED, ret_seq, err);
+}
