@@ -29,8 +29,8 @@
 static const struct {
     const char *name, *schema;
 } schemas[] = {
-    {"Error",
-     OBJECT("\"error\",\"message\"", "\"error\":" STRING ",\"message\":" STRING ",\"version\":" INTEGER)},
+    {"Error", OBJECT("\"error\",\"message\"", "\"error\":" STRING ",\"message\":" STRING
+                                              ",\"version\":" INTEGER ",\"operation\":" INTEGER)},
     {"CommandError", OBJECT("\"error\"", "\"error\":" STRING)},
     {"Value",
      OBJECT("\"key\",\"type\",\"value\",\"version\",\"expire_at\"",
