@@ -297,6 +297,20 @@ static void info_keyspace(struct call *c, struct buf *out)
     }
 }
 
+/* How often, how long in all and the usual quantiles. h may be NULL. */
+static void add_times(struct buf *out, const char *what, const struct histogram *h)
+{
+    struct histogram_view v = {0};
+    if (!h)
+        return;
+    histogram_read(h, &v);
+    buf_addf(out, "%s_usec:count=%llu,sum=%llu,p50=%llu,p99=%llu,p99.9=%llu\r\n", what,
+             (unsigned long long)v.count, (unsigned long long)v.sum,
+             (unsigned long long)histogram_quantile(&v, 0.5),
+             (unsigned long long)histogram_quantile(&v, 0.99),
+             (unsigned long long)histogram_quantile(&v, 0.999));
+}
+
 static void add_store(struct call *c, struct buf *out)
 {
     struct store_info info = {0};
@@ -309,6 +323,12 @@ static void add_store(struct call *c, struct buf *out)
     add_u64(out, "store_bytes", info.bytes);
     add_u64(out, "store_free_bytes", info.free_bytes);
     add_u64(out, "store_wal_bytes", info.wal_bytes);
+    add_u64(out, "journal_bytes", info.journal_bytes);
+    add_u64(out, "memtable_rows", info.memtable_rows);
+    add_u64(out, "reconnects", info.reconnects);
+    const struct histogram *commits = info.commit_us;
+    add_times(out, "commit", commits ? commits : &engine_get_stats(c->server->engine)->commit_us);
+    add_times(out, "sync", info.sync_us);
 }
 
 static void info_larder(struct call *c, struct buf *out)
@@ -335,9 +355,7 @@ static void info_larder(struct call *c, struct buf *out)
     add_u64(out, "commit_failures", e->commit_failures);
     add_u64(out, "rows_written", e->rows_written);
     buf_addf(out, "rows_per_commit:%.2f\r\n", ratio(e->rows_written, e->commits));
-    add_u64(out, "commit_usec", histogram_sum(&e->commit_us));
-    buf_addf(out, "commit_usec_per_commit:%.2f\r\n", ratio(histogram_sum(&e->commit_us), e->commits));
-    add_u64(out, "commit_usec_max", e->commit_us_max);
+    add_u64(out, "database_errors", total(c->server->stats.database_errors, STATUSES));
     add_u64(out, "expired_on_read", e->expired_on_read);
     add_u64(out, "sweep_passes", histogram_count(&e->sweep_us));
     add_u64(out, "sweep_usec", histogram_sum(&e->sweep_us));

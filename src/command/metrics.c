@@ -25,6 +25,8 @@ static const struct prom_buckets COMMAND_TIMES = {0, 23, HISTOGRAM_STEPS, true};
 static const struct prom_buckets DISK_TIMES = {4, 24, HISTOGRAM_STEPS / 2, true};
 static const struct prom_buckets BATCH_SIZES = {0, 14, HISTOGRAM_STEPS, false};
 
+#define BACKLOG_MAX 1000
+
 static void counter(struct prom *p, const char *name, const char *help, uint64_t v)
 {
     prom_family(p, name, PROM_COUNTER, help);
@@ -160,8 +162,6 @@ static void add_batches(struct prom *p, const struct server *s)
     const struct engine_stats *e = engine_get_stats(s->engine);
     histogram(p, "larder_batch_commands", "Commands that ran as one batch.", &s->stats.batch_commands,
               &BATCH_SIZES);
-    histogram(p, "larder_commit_duration_seconds", "Time that a batch's commit took, its sync included.",
-              &e->commit_us, &DISK_TIMES);
     counter(p, "larder_commit_failures_total", "Commits that failed.", e->commit_failures);
     counter(p, "larder_rows_written_total", "Rows that commits changed.", e->rows_written);
     counter(p, "larder_external_changes_total", "Times that another process had changed the database.",
@@ -181,6 +181,7 @@ static void add_store(struct prom *p, const struct server *s)
     struct store_info info = {.engine = "unknown"};
     struct error err;
     bool up = store_info(engine_store(s->engine), &info, &err) == ST_OK && !s->unreadable;
+    const struct engine_stats *e = engine_get_stats(s->engine);
     prom_family(p, "larder_build_info", PROM_GAUGE, "What runs here; the value is 1.");
     prom_u64(p,
              PROM_LABELS({"version", LARDER_VERSION}, {"redis_version", REDIS_VERSION},
@@ -189,11 +190,18 @@ static void add_store(struct prom *p, const struct server *s)
     gauge(p, "larder_database_up", "1 when the database could be read last.", up);
     counter(p, "larder_database_reconnects_total", "Times that a lost connection to it was made anew.",
             info.reconnects);
+    histogram(p, "larder_commit_duration_seconds", "Time until a commit was durable.",
+              info.commit_us ? info.commit_us : &e->commit_us, &DISK_TIMES);
     histogram(p, "larder_sync_duration_seconds", "Time that syncs of the database's log took.", info.sync_us,
               &DISK_TIMES);
     gauge(p, "larder_store_file_bytes", "The database on disk, without its log.", info.bytes);
     gauge(p, "larder_store_free_bytes", "What of it is free to be used again.", info.free_bytes);
     gauge(p, "larder_store_wal_bytes", "The database's write-ahead log.", info.wal_bytes);
+    gauge(p, "larder_journal_bytes", "Changes in the journal that are not in the tables yet.",
+          info.journal_bytes);
+    gauge(p, "larder_memtable_rows", "Rows in memory that are not in the tables yet.", info.memtable_rows);
+    gauge(p, "larder_journal_full", "1 while who writes has to wait for the journal to be brought in.",
+          engine_full(s->engine));
 }
 
 /* Databases that are empty are left out, but for the first: the others are rarely used. */
@@ -244,9 +252,9 @@ static void add_cache(struct prom *p, const struct server *s)
 
 static void add_memory(struct prom *p, struct server *s)
 {
-    static const char *const parts[] = {"cache_rows", "collections", "changes", "clients"};
+    static const char *const parts[] = {"cache_rows", "collections", "changes", "memtables", "clients"};
     struct engine_memory engine = engine_memory(s->engine);
-    const uint64_t bytes[] = {engine.rows, engine.collections, engine.changes, client_bytes(s)};
+    const uint64_t bytes[] = {engine.rows, engine.collections, engine.changes, engine.store, client_bytes(s)};
     gauge(p, "larder_memory_used_bytes", "Memory that is allocated.", server_used_memory(s));
     gauge(p, "larder_memory_peak_bytes", "The most that it was.", s->stats.peak_memory);
     labelled(p, "larder_memory_bytes", PROM_GAUGE, "Parts of the memory that is allocated.", "part", parts,
@@ -300,6 +308,23 @@ static void add_expiry(struct prom *p, const struct server *s)
               &DISK_TIMES);
 }
 
+/* Nothing is told while the database cannot be read. */
+static void add_backlog(struct prom *p, const struct server *s)
+{
+    struct engine_backlog backlog;
+    struct error err;
+    bool known = !s->unreadable && engine_backlog(s->engine, BACKLOG_MAX, &backlog, &err) == ST_OK;
+    prom_family(p, "larder_sweep_backlog_keys", PROM_GAUGE,
+                "Expired keys that the sweeper has yet to remove, counted up to 1,000.");
+    if (known)
+        prom_u64(p, NULL, backlog.keys);
+    prom_family(p, "larder_sweep_lag_seconds", PROM_GAUGE,
+                "How long ago the first of them expired; 0 when there is none.");
+    int64_t lag = known && backlog.keys ? clock_wall_us() - backlog.since * 1000 : 0;
+    if (known)
+        prom_seconds(p, NULL, lag > 0 ? (uint64_t)lag : 0);
+}
+
 void metrics_render(struct server *s, struct buf *out)
 {
     struct prom p = {.out = out};
@@ -313,4 +338,5 @@ void metrics_render(struct server *s, struct buf *out)
     add_memory(&p, s);
     add_connections(&p, s);
     add_expiry(&p, s);
+    add_backlog(&p, s);
 }

@@ -37,8 +37,7 @@ struct engine_stats {
     uint64_t expired_fields; /* of hashes, removed by the sweeper */
     uint64_t expired_by_sweep, deleted_by_sweep, items_by_sweep;
     struct histogram sweep_us;  /* of the sweeper's steps that removed something */
-    struct histogram commit_us; /* of the commits that went well */
-    uint64_t commit_us_max;
+    struct histogram commit_us; /* of the commits that went well, until they returned */
     uint64_t external_changes;
     uint64_t dirty; /* changes since the start, as INFO's rdb_changes_since_last_save counts them */
 };
@@ -59,6 +58,7 @@ struct engine_memory {
     size_t rows;        /* cached rows and their table */
     size_t collections; /* items of collections that are kept whole */
     size_t changes;     /* what waits for the commit */
+    size_t store;       /* what is committed and not in the tables yet */
 };
 struct engine_memory engine_memory(const struct engine *e);
 
@@ -106,6 +106,15 @@ void engine_on_progress(struct engine *e, store_wake_fn *fn, void *arg);
 
 /* The size of what waits for the commit: a caller ends a batch early when it grows beyond reason. */
 size_t engine_pending_bytes(const struct engine *e);
+
+/* Expired keys that the sweeper has yet to remove: how many there are, counted up to max, and when the first
+   of them expired (milliseconds; 0: there is none). */
+struct engine_backlog {
+    uint32_t keys;
+    int64_t since;
+};
+enum status engine_backlog(struct engine *e, uint32_t max, struct engine_backlog *ret,
+                           struct error *err) MUST_CHECK;
 
 /* One bounded step of the sweeper, between batches: removes up to max_rows dead rows. */
 enum status engine_sweep(struct engine *e, uint32_t max_rows, bool *ret_more, uint64_t *ret_rows,

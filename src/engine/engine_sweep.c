@@ -137,6 +137,21 @@ static enum status sweep_store(struct engine *e, uint32_t max_rows, struct sweep
     return st;
 }
 
+static enum status note_backlog(void *arg, const struct key_row *k)
+{
+    struct engine_backlog *b = arg;
+    if (b->keys++ == 0)
+        b->since = k->expire_at;
+    return ST_OK;
+}
+
+enum status engine_backlog(struct engine *e, uint32_t max, struct engine_backlog *ret, struct error *err)
+{
+    struct key_scan q = {.order = KEYS_EXPIRED, .now = clock_wall_us() / 1000, .limit = max};
+    *ret = (struct engine_backlog){0};
+    return store_scan_keys(e->store, &q, note_backlog, ret, err);
+}
+
 static void swept(struct engine *e, int64_t start)
 {
     histogram_add(&e->stats.sweep_us, (uint64_t)(clock_mono_us() - start));

@@ -564,6 +564,7 @@ static enum status do_info(struct store *base, struct store_info *ret, struct er
     struct jstore *s = jstore_of(base);
     enum status st = store_info(s->reader, ret, err);
     ret->sync_us = s->sync_us;
+    ret->commit_us = &s->commit_us;
     ret->journal_bytes = atomic_load(&s->journal_bytes);
     for (int i = 0; i < 2; i++)
         ret->memtable_rows += s->layers.mem[i] ? memtable_stats(s->layers.mem[i]).rows : 0;

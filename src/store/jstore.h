@@ -126,6 +126,7 @@ struct jstore {
     atomic_bool committing;       /* the thread is about to commit ... */
     atomic_uint_fast64_t commits; /* ... and has, so many times */
     atomic_size_t journal_bytes;  /* of rows in the journal */
+    struct histogram commit_us;   /* of groups, from the first change set in them on; the thread adds */
 
     /* The thread's. */
     pthread_t thread;

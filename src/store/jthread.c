@@ -206,6 +206,7 @@ static void slice_over(struct jstore *s, enum status st, bool last)
 static void written(struct jstore *s, struct jgroup *g, bool direct)
 {
     s->written_us = clock_mono_us();
+    histogram_add(&s->commit_us, (uint64_t)(s->written_us - g->born_us));
     s->durable = g->last;
     VEC_PUSH(s->done, s->ndone, s->cap_done) = (struct jdone){g->last, direct};
     if (!direct) {

@@ -203,7 +203,8 @@ struct store_info {
     uint64_t memtable_rows;          /* ... and rows */
     uint64_t reconnects;             /* times that a lost connection was made anew */
     const struct histogram *sync_us; /* of the log's syncs, as long as the store lives; NULL: nobody knows */
-    char engine[64];                 /* "sqlite 3.40.1" */
+    const struct histogram *commit_us; /* of commits that become durable later, until they are; else NULL */
+    char engine[64];                   /* "sqlite 3.40.1" */
 };
 
 enum store_txn {

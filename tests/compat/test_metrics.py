@@ -162,6 +162,13 @@ def test_batches_and_commits(fleet):
     assert grown("larder_commit_duration_seconds", "_count") >= 11
     assert grown("larder_sync_duration_seconds", "_count") >= 11
     assert grown("larder_sync_duration_seconds", "_sum") > 0
+    with scraped.connect() as c:
+        text = c("INFO", "larder").decode()
+    for name in "commit", "sync":
+        told = re.search(rf"{name}_usec:count=(\d+),sum=(\d+),p50=(\d+),p99=(\d+),p99.9=(\d+)\r", text)
+        count, total, *quantiles = map(int, told.groups())
+        assert count >= after[f"larder_{name}_duration_seconds"].get("_count") and total > 0
+        assert quantiles == sorted(quantiles) and quantiles[0] > 0
     assert after["larder_store_wal_bytes"].get() > 0 and after["larder_store_file_bytes"].get() > 0
 
 
@@ -177,6 +184,8 @@ def test_expiry(scraped):
         assert c("GET", "k1") is None and c("GET", "k2") is None
         m = scraped.scrape()
         assert m["larder_keys_expired_total"].get(by="read") == 2 and m["larder_keys_expired_total"].get(by="sweep") == 0
+        assert m["larder_sweep_backlog_keys"].get() == 20
+        assert m["larder_sweep_lag_seconds"].get() == 9
         c("DEBUG", "SET-ACTIVE-EXPIRE", "1")
 
         def swept():
@@ -186,6 +195,7 @@ def test_expiry(scraped):
         m = wait.until(swept, "the sweeper removes what expired")
     assert m["larder_sweep_rows_total"].get(kind="expired") == 20
     assert m["larder_sweep_duration_seconds"].get("_count") >= 1
+    assert m["larder_sweep_backlog_keys"].get() == 0 and m["larder_sweep_lag_seconds"].get() == 0
 
 
 def test_connections(fleet, tmp_path):
