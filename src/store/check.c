@@ -3,14 +3,10 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
-#include "sql/driver.h"
 #include "sql/remote.h"
+#include "store/check_internal.h"
 #include "store/remote_open.h"
 #include "store/schema.h"
-#include "store/store.h"
-
-#define MAX_SHOWN   20 /* findings printed of each kind */
-#define CACHE_BYTES (16u << 20)
 
 #define STR2(x) #x
 #define STR(x)  STR2(x)
@@ -138,63 +134,55 @@ static enum status run_check(struct sql *c, const struct check *k, FILE *out, ui
     fflush(out);
     while ((st = sql_step(q, &row, err)) == ST_OK && row) {
         struct slice text = sql_column_blob(q, 0);
-        if (++*ret_found <= MAX_SHOWN)
+        if (++*ret_found <= CHECK_SHOWN)
             fprintf(out, "%s  %.*s\n", *ret_found == 1 ? "WRONG\n" : "", (int)text.n, text.p);
     }
     sql_finalize(q);
     if (st != ST_OK)
         fprintf(out, "UNREADABLE\n");
-    else if (*ret_found > MAX_SHOWN)
-        fprintf(out, "  and %" PRIu64 " more\n", *ret_found - MAX_SHOWN);
+    else if (*ret_found > CHECK_SHOWN)
+        fprintf(out, "  and %" PRIu64 " more\n", *ret_found - CHECK_SHOWN);
     else if (*ret_found == 0)
         fprintf(out, "ok (%.1f s)\n", (double)(clock_mono_us() - start) / 1e6);
     fflush(out);
     return st;
 }
 
-static enum status expect_version(struct sql *c, FILE *out, struct error *err)
+enum status check_tables(struct check_session *s, FILE *out, uint64_t *ret_found, struct error *err)
 {
-    int64_t version;
-    enum status st = schema_read_version(c, &version, err);
-    if (st != ST_OK)
-        return st;
-    if (version == 0)
-        return error_set(err, ST_MISSING, "the database has no tables of this program");
-    if (version != SCHEMA_VERSION)
-        return error_set(err, version > SCHEMA_VERSION ? ST_NEWER : ST_INVALID,
-                         "the database has schema version %" PRId64 ", this program checks version %d",
-                         version, SCHEMA_VERSION);
-    fprintf(out, "schema version %" PRId64 "\n", version);
-    return ST_OK;
+    enum status st = ST_OK;
+    *ret_found = 0;
+    for (size_t i = 0; st == ST_OK && i < sizeof checks / sizeof checks[0]; i++) {
+        uint64_t found;
+        st = run_check(s->sql, &checks[i], out, &found, err);
+        *ret_found += found;
+    }
+    return st;
 }
 
 enum status store_check(const char *url, FILE *out, bool *ret_ok, struct error *err)
 {
-    struct sql_options o = {.cache_bytes = CACHE_BYTES, .busy_ms = 5000, .read_only = true};
+    struct check_session s = {0};
+    uint64_t in_journal = 0, in_tables = 0;
+    bool comparable = false;
     if (remote_is_url(url))
         return remote_store_check(url, out, ret_ok, err);
-    const struct sql_driver *driver = sql_driver_for(url, &o.target);
-    if (!driver)
-        return error_set(err, ST_INVALID,
-                         "no such kind of database (known: sqlite:PATH, postgres://..., mysql://...)");
-    struct sql *c;
-    enum status st = driver->open(&o, &c, err);
+    enum status st = check_open_settled(url, &s, err);
     if (st != ST_OK)
         return st;
-    uint64_t total = 0;
-    st = sql_begin(c, SQL_READ, NULL, err);
-    if (st == ST_OK)
-        st = expect_version(c, out, err);
-    for (size_t i = 0; st == ST_OK && i < sizeof checks / sizeof checks[0]; i++) {
-        uint64_t found;
-        st = run_check(c, &checks[i], out, &found, err);
-        total += found;
-    }
-    sql_rollback(c);
-    sql_close(c);
+    fprintf(out, "schema version %d\n", SCHEMA_VERSION);
+    st = check_journal(&s, out, &in_journal, &comparable, err);
+    if (st == ST_OK && comparable)
+        st = check_tables(&s, out, &in_tables, err);
+    check_close(&s);
     if (st != ST_OK)
         return st;
+    uint64_t total = in_journal + in_tables;
     *ret_ok = total == 0;
+    if (!comparable)
+        fprintf(out, "the tables have a part of what the journal says, and were not checked\n");
+    if (in_journal)
+        fprintf(out, "a server will not start on this journal: see larder check --salvage\n");
     if (total)
         fprintf(out, "%" PRIu64 " %s\n", total, total == 1 ? "finding" : "findings");
     return ST_OK;

@@ -40,18 +40,55 @@ enum status jrecover_row(struct memtable *m, int64_t seq, struct slice row, stru
     struct journal_entry e;
     struct error why;
     bool end = false;
+    mem_mark before = memtable_mark(m);
     enum status st = journal_open(row, &entries, &why);
     while (st == ST_OK && (st = journal_next(&entries, &e, &end, &why)) == ST_OK && !end)
         take_entry(m, &e, seq);
-    if (st != ST_OK)
+    if (st != ST_OK) {
+        memtable_undo(m, before);
         return error_set(err, st, "row %lld of the journal is damaged: %s", (long long)seq, why.text);
+    }
     memtable_settle(m, memtable_mark(m));
     return ST_OK;
 }
 
+/* The next rows, within the running transaction. *ret_more: there were any. */
+static enum status apply_some(struct store *writer, struct mem_apply *a, bool *ret_more, struct error *err)
+{
+    struct changes c;
+    int64_t next_id;
+    *ret_more = mem_apply_next(a, SLICE_ROWS, &c, &next_id);
+    if (!*ret_more)
+        return ST_OK;
+    c.next_id = next_id;
+    c.hard = true;
+    return store_apply(writer, &c, err);
+}
+
+static struct mem_apply *sorted(const struct memtable *m)
+{
+    struct mem_apply *a = mem_apply_new(m);
+    while (mem_apply_sort(a, SORT_ROWS))
+        ;
+    return a;
+}
+
+enum status jrecover_apply(struct store *writer, const struct memtable *m, struct error *err)
+{
+    struct mem_apply *a = sorted(m);
+    enum status st = ST_OK;
+    for (bool more = true; st == ST_OK && more;)
+        st = apply_some(writer, a, &more, err);
+    mem_apply_free(a);
+    return st;
+}
+
+/* ---- at the start of a server ---- */
+
 struct replay {
     struct memtable *mem;
-    int64_t applied, last;
+    struct journal_state state;
+    int64_t last;
     size_t rows, bytes;
     struct error *err;
 };
@@ -59,7 +96,7 @@ struct replay {
 static enum status replay_row(void *arg, int64_t seq, struct slice row)
 {
     struct replay *r = arg;
-    if (seq <= r->applied) /* it only has not been removed yet */
+    if (seq <= r->state.applied) /* it only has not been removed yet */
         return ST_OK;
     r->last = seq;
     r->rows++;
@@ -67,18 +104,16 @@ static enum status replay_row(void *arg, int64_t seq, struct slice row)
     return jrecover_row(r->mem, seq, row, r->err);
 }
 
+/* One transaction: some rows, or the word that all are in. */
 static enum status apply_slice(struct store *writer, struct mem_apply *a, int64_t last, bool *ret_more,
                                struct error *err)
 {
-    struct changes c;
-    int64_t next_id;
     enum status st = store_begin(writer, STORE_WRITE_LAZY, NULL, err);
     if (st != ST_OK)
         return st;
-    *ret_more = mem_apply_next(a, SLICE_ROWS, &c, &next_id);
-    c.next_id = next_id;
-    c.hard = true;
-    st = *ret_more ? store_apply(writer, &c, err) : store_journal_applied(writer, last, err);
+    st = apply_some(writer, a, ret_more, err);
+    if (st == ST_OK)
+        st = *ret_more ? store_journal_applying(writer, last, err) : store_journal_applied(writer, last, err);
     if (st == ST_OK)
         return store_commit(writer, err);
     store_rollback(writer);
@@ -87,12 +122,10 @@ static enum status apply_slice(struct store *writer, struct mem_apply *a, int64_
 
 static enum status apply_all(struct store *writer, const struct replay *r, struct error *err)
 {
-    struct mem_apply *a = mem_apply_new(r->mem);
+    struct mem_apply *a = sorted(r->mem);
     enum status st = ST_OK;
     bool more = true;
     int64_t said_us = clock_mono_us();
-    while (mem_apply_sort(a, SORT_ROWS))
-        ;
     size_t rows = mem_apply_left(a);
     while (st == ST_OK && more) {
         st = apply_slice(writer, a, r->last, &more, err);
@@ -105,20 +138,25 @@ static enum status apply_all(struct store *writer, const struct replay *r, struc
     return st == ST_OK ? store_sync(writer, err) : st;
 }
 
-enum status jrecover(struct store *writer, int64_t *ret_last, struct error *err)
+static enum status read_all(struct store *writer, struct replay *r, struct error *err)
 {
-    struct replay r = {.err = err};
-    int64_t start = clock_mono_us();
     enum status st = store_begin(writer, STORE_READ, NULL, err);
     if (st != ST_OK)
         return st;
-    st = store_journal_read_applied(writer, &r.applied, err);
-    r.last = r.applied;
-    r.mem = memtable_new(0);
+    st = store_journal_state(writer, &r->state, err);
+    r->last = r->state.applied;
     if (st == ST_OK)
-        st = store_journal_each(writer, replay_row, &r, err);
+        st = store_journal_each(writer, replay_row, r, err);
     store_rollback(writer);
-    if (st == ST_OK && r.rows) {
+    return st;
+}
+
+enum status jrecover(struct store *writer, int64_t *ret_last, struct error *err)
+{
+    struct replay r = {.mem = memtable_new(0), .err = err};
+    int64_t start = clock_mono_us();
+    enum status st = read_all(writer, &r, err);
+    if (st == ST_OK && (r.rows || r.state.applying)) {
         st = apply_all(writer, &r, err);
         log_info("replayed the journal", "groups=%zu bytes=%zu ms=%lld", r.rows, r.bytes,
                  (long long)(clock_mono_us() - start) / 1000);

@@ -136,13 +136,14 @@ struct jstore {
     struct memtable *direct; /* for groups that go straight into the tables; empty in between */
     struct mem_apply *apply; /* of `frozen` */
     bool sorting;
-    int64_t journaled;      /* the last ticket that went into the journal */
-    int64_t applied;        /* ... and up to which that is in the tables */
-    bool dropping;          /* rows up to there may still be in the journal */
-    size_t behind_bytes;    /* journaled behind `frozen` */
-    int64_t behind_us;      /* since when */
-    size_t frozen_bytes;    /* in the journal of what is being applied */
-    bool frozen_counted;    /* that is known */
+    bool saying, said;   /* that `frozen` is partly in the tables: in this transaction, in an earlier one */
+    int64_t journaled;   /* the last ticket that went into the journal */
+    int64_t applied;     /* ... and up to which that is in the tables */
+    bool dropping;       /* rows up to there may still be in the journal */
+    size_t behind_bytes; /* journaled behind `frozen` */
+    int64_t behind_us;   /* since when */
+    size_t frozen_bytes; /* in the journal of what is being applied */
+    bool frozen_counted; /* that is known */
     int64_t apply_began_us; /* when that began */
     int64_t slice_us;       /* when its last slice was taken */
     int64_t written_us;     /* when a group was last written */
@@ -165,7 +166,10 @@ void *jthread_run(void *jstore);
 /* Brings what the journal holds into the tables. *ret_last: the highest seq it has ever had. */
 enum status jrecover(struct store *writer, int64_t *ret_last, struct error *err) MUST_CHECK;
 
-/* One row of the journal into a memtable; its bytes are copied. */
+/* One row of the journal into a memtable; its bytes are copied. Nothing of one that is damaged. */
 enum status jrecover_row(struct memtable *m, int64_t seq, struct slice row, struct error *err) MUST_CHECK;
+
+/* All of a memtable into the tables, within the running transaction. */
+enum status jrecover_apply(struct store *writer, const struct memtable *m, struct error *err) MUST_CHECK;
 
 #endif

@@ -84,8 +84,13 @@ static enum status apply_rows(struct jstore *s, size_t rows, bool *ret_last, str
     *ret_last = !mem_apply_next(s->apply, rows, &c, &next_id);
     c.next_id = next_id;
     c.hard = true;
-    return *ret_last ? store_journal_applied(s->writer, s->frozen_upto, err)
-                     : store_apply(s->writer, &c, err);
+    if (*ret_last)
+        return store_journal_applied(s->writer, s->frozen_upto, err);
+    enum status st = ST_OK;
+    if (!s->said && !s->saying)
+        st = store_journal_applying(s->writer, s->frozen_upto, err);
+    s->saying = st == ST_OK;
+    return st == ST_OK ? store_apply(s->writer, &c, err) : st;
 }
 
 static enum status drop_rows(struct jstore *s, struct error *err)
@@ -188,6 +193,8 @@ static void slice_over(struct jstore *s, enum status st, bool last)
 {
     if (!s->apply)
         return;
+    s->said |= st == ST_OK && s->saying;
+    s->saying = false;
     if (st != ST_OK) {
         mem_apply_again(s->apply);
         return;
@@ -289,6 +296,7 @@ static void start_apply(struct jstore *s)
 {
     s->apply = mem_apply_new(s->frozen);
     s->sorting = true;
+    s->said = s->saying = false;
     if (!s->frozen_counted) { /* else it begins again after a failure */
         s->frozen_bytes = s->behind_bytes;
         s->behind_bytes = 0;

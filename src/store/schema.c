@@ -113,7 +113,8 @@ static const char sqlite_1[] =
               "k.expire_at", "")
 
     "INSERT INTO larder_meta (name, value) VALUES ('schema_version', 1), ('next_id', 1),"
-    " ('next_db_number', 0), ('applied', 0), ('owner', ''), ('created', strftime('%Y-%m-%dT%H:%M:%SZ', 'now'));";
+    " ('next_db_number', 0), ('applied', 0), ('applying', 0), ('owner', ''),"
+    " ('created', strftime('%Y-%m-%dT%H:%M:%SZ', 'now'));";
 
 /* clang-format on */
 

@@ -40,6 +40,8 @@
      schema_version, created
      next_id          the first id that no collection has had
      next_db_number   the first number that no database has had
+     applied          up to which seq of the journal the tables hold what it says ...
+     applying         ... and up to which they hold some of it, not all; 0: they are as they were at `applied`
      owner            who has the database open: for people
 
    An id is used once. A collection that is deleted, expired or overwritten leaves its key row at once and its

@@ -1,7 +1,8 @@
 /* The rows of larder_journal, and larder_meta's word on how far the tables are. */
 #include "store/sqlstore.h"
 
-#define APPLIED "applied"
+#define APPLIED  "applied"
+#define APPLYING "applying"
 
 enum status sqljournal_add(struct store *base, int64_t seq, struct slice row, struct error *err)
 {
@@ -30,9 +31,15 @@ enum status sqljournal_each(struct store *base, store_journal_fn *fn, void *arg,
     return st;
 }
 
+enum status sqljournal_applying(struct store *base, int64_t seq, struct error *err)
+{
+    return sqlstore_set_meta(sqlstore_of(base), APPLYING, seq, err);
+}
+
 enum status sqljournal_applied(struct store *base, int64_t seq, struct error *err)
 {
-    return sqlstore_set_meta(sqlstore_of(base), APPLIED, seq, err);
+    enum status st = sqlstore_set_meta(sqlstore_of(base), APPLIED, seq, err);
+    return st == ST_OK ? sqljournal_applying(base, 0, err) : st;
 }
 
 enum status sqljournal_drop(struct store *base, int64_t seq, uint32_t max, bool *ret_more, struct error *err)
@@ -49,7 +56,8 @@ enum status sqljournal_drop(struct store *base, int64_t seq, uint32_t max, bool 
     return st;
 }
 
-enum status sqljournal_read_applied(struct store *base, int64_t *ret_seq, struct error *err)
+enum status sqljournal_state(struct store *base, struct journal_state *ret, struct error *err)
 {
-    return sqlstore_get_meta(sqlstore_of(base), APPLIED, ret_seq, err);
+    enum status st = sqlstore_get_meta(sqlstore_of(base), APPLIED, &ret->applied, err);
+    return st == ST_OK ? sqlstore_get_meta(sqlstore_of(base), APPLYING, &ret->applying, err) : st;
 }

@@ -289,6 +289,16 @@ static enum status expect_version(struct sql *c, struct error *err)
 
 static const struct store_ops sqlstore_ops;
 
+struct store *sqlstore_over(struct sql *c)
+{
+    struct sqlstore *s = mem_zalloc(sizeof *s);
+    s->base.ops = &sqlstore_ops;
+    s->sql = c;
+    s->read_only = true; /* until it is ours to write */
+    s->next_number = -1;
+    return &s->base;
+}
+
 enum status store_open(const struct store_options *o, struct store **ret, struct error *err)
 {
     if (remote_is_url(o->url))
@@ -304,10 +314,7 @@ enum status store_open(const struct store_options *o, struct store **ret, struct
     if (so.target[0] == '\0')
         return error_set(err, ST_INVALID, "a database needs a path: sqlite:PATH");
 
-    struct sqlstore *s = mem_zalloc(sizeof *s);
-    s->base.ops = &sqlstore_ops;
-    s->read_only = true; /* until it is ours to write */
-    s->next_number = -1;
+    struct sqlstore *s = sqlstore_of(sqlstore_over(NULL));
     enum status st = driver->open(&so, &s->sql, err);
     if (st == ST_LOCKED)
         name_owner(driver, &so, err);
@@ -382,7 +389,8 @@ static const struct store_ops sqlstore_ops = {
     .sync = do_sync,
     .journal_add = sqljournal_add,
     .journal_each = sqljournal_each,
+    .journal_applying = sqljournal_applying,
     .journal_applied = sqljournal_applied,
     .journal_drop = sqljournal_drop,
-    .journal_read_applied = sqljournal_read_applied,
+    .journal_state = sqljournal_state,
 };

@@ -106,6 +106,10 @@ enum status sqlapply(struct store *s, struct changes *c, struct error *err) MUST
 
 /* ---- sqlstore.c ---- */
 
+/* A store over a connection as it stands, which it will close: nothing is migrated, nobody becomes the owner.
+ */
+struct store *sqlstore_over(struct sql *c);
+
 enum status sqlstore_get_meta(struct sqlstore *s, const char *name, int64_t *ret,
                               struct error *err) MUST_CHECK;
 enum status sqlstore_set_meta(struct sqlstore *s, const char *name, int64_t v, struct error *err) MUST_CHECK;
@@ -114,10 +118,11 @@ enum status sqlstore_set_meta(struct sqlstore *s, const char *name, int64_t v, s
 
 enum status sqljournal_add(struct store *s, int64_t seq, struct slice row, struct error *err) MUST_CHECK;
 enum status sqljournal_each(struct store *s, store_journal_fn *fn, void *arg, struct error *err) MUST_CHECK;
+enum status sqljournal_applying(struct store *s, int64_t seq, struct error *err) MUST_CHECK;
 enum status sqljournal_applied(struct store *s, int64_t seq, struct error *err) MUST_CHECK;
 enum status sqljournal_drop(struct store *s, int64_t seq, uint32_t max, bool *ret_more,
                             struct error *err) MUST_CHECK;
-enum status sqljournal_read_applied(struct store *s, int64_t *ret_seq, struct error *err) MUST_CHECK;
+enum status sqljournal_state(struct store *s, struct journal_state *ret, struct error *err) MUST_CHECK;
 
 /* ---- sweep.c ---- */
 

@@ -226,6 +226,12 @@ struct store_progress {
     bool locked;     /* another process holds the database's lock: who writes should wait */
 };
 
+/* What larder_meta says of the journal. */
+struct journal_state {
+    int64_t applied;  /* up to which seq the tables hold what the journal ever said */
+    int64_t applying; /* up to which they hold some of it; 0: nothing beyond applied */
+};
+
 /* A row of the journal. */
 typedef enum status store_journal_fn(void *arg, int64_t seq, struct slice row);
 
@@ -263,10 +269,11 @@ struct store_ops {
     /* Only of stores that have tables, see journal.h. All within the running transaction. */
     enum status (*journal_add)(struct store *s, int64_t seq, struct slice row, struct error *err);
     enum status (*journal_each)(struct store *s, store_journal_fn *fn, void *arg, struct error *err);
+    enum status (*journal_applying)(struct store *s, int64_t seq, struct error *err);
     enum status (*journal_applied)(struct store *s, int64_t seq, struct error *err);
     enum status (*journal_drop)(struct store *s, int64_t seq, uint32_t max, bool *ret_more,
                                 struct error *err);
-    enum status (*journal_read_applied)(struct store *s, int64_t *ret_seq, struct error *err);
+    enum status (*journal_state)(struct store *s, struct journal_state *ret, struct error *err);
 
     /* Only of stores whose commits become durable later, see store_commits_later; else NULL. */
     int64_t (*last_ticket)(const struct store *s);
@@ -445,7 +452,13 @@ static inline MUST_CHECK enum status store_journal_each(struct store *s, store_j
     return s->ops->journal_each(s, fn, arg, err);
 }
 
-/* The tables hold all that rows up to seq say: larder_meta says so from now on. */
+/* The tables hold a part of what rows up to seq say: larder_meta says so from now on. */
+static inline MUST_CHECK enum status store_journal_applying(struct store *s, int64_t seq, struct error *err)
+{
+    return s->ops->journal_applying(s, seq, err);
+}
+
+/* They hold all of it. */
 static inline MUST_CHECK enum status store_journal_applied(struct store *s, int64_t seq, struct error *err)
 {
     return s->ops->journal_applied(s, seq, err);
@@ -458,11 +471,10 @@ static inline MUST_CHECK enum status store_journal_drop(struct store *s, int64_t
     return s->ops->journal_drop(s, seq, max, ret_more, err);
 }
 
-/* Up to which seq the tables hold what the journal ever said. */
-static inline MUST_CHECK enum status store_journal_read_applied(struct store *s, int64_t *ret_seq,
-                                                                struct error *err)
+static inline MUST_CHECK enum status store_journal_state(struct store *s, struct journal_state *ret,
+                                                         struct error *err)
 {
-    return s->ops->journal_read_applied(s, ret_seq, err);
+    return s->ops->journal_state(s, ret, err);
 }
 
 /* Removes dead rows, in a transaction of its own that need not be durable: what a crash brings back is swept
