@@ -600,6 +600,7 @@ int main(int argc, char **argv)
 {
     if (argc == 4 && strncmp(argv[1], "--", 2) == 0) {
         snprintf(place.path, sizeof place.path, "%s", argv[2]);
+        snprintf(place.url, sizeof place.url, "%s", argv[2]);
         snprintf(place.folder, sizeof place.folder, "%.*s", (int)(strrchr(argv[2], '/') - argv[2]), argv[2]);
         if (strcmp(argv[1], "--full") == 0)
             return role_full();

@@ -98,7 +98,7 @@ static void urls_and_paths(void)
         const char *url;
         enum status want;
     } bad[] = {
-        {"postgres://localhost/x", ST_INVALID},   {"sqlite:", ST_INVALID},    {"", ST_INVALID},
+        {"oracle://localhost/x", ST_INVALID},     {"sqlite:", ST_INVALID},    {"", ST_INVALID},
         {"/nonexistent-folder/x.db", ST_MISSING}, {place.folder, ST_INVALID}, {"/dev/null", ST_INVALID},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
