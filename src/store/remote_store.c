@@ -119,6 +119,7 @@ static enum status reconnect(struct rstore *s, struct error *err)
     }
     if (st == ST_OK) {
         s->backoff_ms = BACKOFF_MIN_MS;
+        s->reconnects++;
         return ST_OK;
     }
     drop_connection(s);
@@ -440,12 +441,14 @@ static enum status do_info(struct store *base, struct store_info *ret, struct er
     struct rstore *s = rstore_of(base);
     int64_t two[2] = {0, 0};
     enum status st = rstore_connected(s, err);
+    *ret = (struct store_info){.reconnects = s->reconnects};
     if (st != ST_OK)
         return st;
     struct request r = {.text = rtext(s, R_SIZE), .fn = rread_two, .arg = two};
     remote_add(s->conn, &r);
     st = rstore_run(s, err);
-    *ret = (struct store_info){.bytes = (uint64_t)two[0], .free_bytes = (uint64_t)two[1]};
+    ret->bytes = (uint64_t)two[0];
+    ret->free_bytes = (uint64_t)two[1];
     memcpy(ret->engine, s->conn->server, sizeof ret->engine);
     return st;
 }
