@@ -6,6 +6,8 @@ static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvw
 
 void base64_add(struct buf *out, struct slice bytes)
 {
+    if (bytes.n == 0)
+        return;
     const uint8_t *p = (const uint8_t *)bytes.p;
     char *to = buf_reserve(out, (bytes.n + 2) / 3 * 4);
     size_t i = 0, n = 0;

@@ -1,8 +1,8 @@
 #include "proto/http.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -152,6 +152,7 @@ static int on_headers_complete(http_parser *p)
         return refuse(h, 417, "expectation_failed", "Expect takes 100-continue alone.");
     if (p->content_length != UINT64_MAX && p->content_length > h->limits->max_body)
         return refuse(h, 413, "body_too_large", too_large);
+    http_parser_pause(p, 1); /* so that http_parse sees where the head ends */
     return 0;
 }
 
@@ -161,8 +162,8 @@ static int on_body(http_parser *p, const char *at, size_t n)
     h->body_bytes += n;
     if (h->body_bytes > h->limits->max_body)
         return refuse(h, 413, "body_too_large", too_large);
-    if (!h->in_chunks)
-        h->in_chunks = !extend(h, &h->body, at, n);
+    if (!h->has[HTTP_TRANSFER_ENCODING])
+        extend(h, &h->body, at, n);
     return 0;
 }
 
@@ -202,7 +203,7 @@ static void next_request(struct http_in *h)
     h->header = HTTP_HEADERS;
     h->url = h->name = h->body = (struct http_span){0, 0};
     memset(h->has, 0, sizeof h->has);
-    h->in_chunks = false;
+    h->head_end = 0;
     h->body_bytes = 0;
 }
 
@@ -212,30 +213,50 @@ void http_reset(struct http_in *h)
     http_parser_init(&h->parser, HTTP_REQUEST);
 }
 
-/* Behind a chunk: the next one, which may be empty. The library has found all of this to be sound. */
-static struct http_span next_chunk(const struct http_in *h, struct http_span chunk)
+/* ---- chunks ---- */
+
+/* The library, as it is built, takes any byte for the line end behind a CR, and any two behind a chunk. So
+   what it has found is read again, as it is meant to be; that spares remembering where the chunks are, too.
+ */
+
+/* The line with a chunk's size at *at, which moves behind it. */
+static bool read_size(const struct http_in *h, size_t *at, uint64_t *ret)
 {
-    const char *p = h->base + chunk.off + chunk.n + 2; /* and its line end */
-    char *rest;
-    size_t n = (size_t)strtoull(p, &rest, 16);
-    const char *line_end = memchr(rest, '\n', (size_t)(h->base + h->pos - rest));
-    return (struct http_span){(size_t)(line_end + 1 - h->base), n};
+    const char *p = h->base + *at, *end = h->base + h->pos;
+    int digits = 0;
+    for (*ret = 0; p < end && isxdigit((unsigned char)*p) && digits < 16; digits++, p++)
+        *ret = *ret << 4 | (uint64_t)(*p <= '9' ? *p - '0' : (*p | 0x20) - 'a' + 10);
+    const char *line_end = p < end ? memchr(p, '\n', (size_t)(end - p)) : NULL;
+    if (!digits || !line_end || memchr(p, '\r', (size_t)(line_end - p)) != line_end - 1)
+        return false;
+    if (p < line_end - 1 && *p != ';' && *p != ' ' && *p != '\t')
+        return false;
+    *at = (size_t)(line_end + 1 - h->base);
+    return true;
 }
 
-/* Chunks are found again rather than remembered: there may be a million of them. */
-static struct slice body_of(const struct http_in *h, struct arena *arena)
+/* Puts a body in chunks together; false: they are not what they should be. */
+static bool gather_chunks(const struct http_in *h, struct arena *arena, struct slice *ret)
 {
-    if (!h->in_chunks)
-        return text_of(h, h->body);
     char *to = arena_alloc(arena, (size_t)h->body_bytes);
-    size_t n = 0;
-    for (struct http_span c = h->body; c.n; c = next_chunk(h, c)) {
-        assert(n + c.n <= h->body_bytes && c.off + c.n <= h->pos);
-        memcpy(to + n, h->base + c.off, c.n);
-        n += c.n;
+    size_t at = h->head_end, n = 0;
+    uint64_t size;
+    for (;;) {
+        if (!read_size(h, &at, &size) || size > h->body_bytes - n)
+            return false;
+        if (size == 0)
+            break;
+        if (h->pos - at < size + 2 || memcmp(h->base + at + size, "\r\n", 2) != 0)
+            return false;
+        memcpy(to + n, h->base + at, size);
+        n += size;
+        at += size + 2;
     }
-    return slice_of(to, n);
+    *ret = slice_of(to, n);
+    return n == h->body_bytes && h->base[h->pos - 1] == '\n';
 }
+
+/* ---- requests ---- */
 
 /* "http://host/path" is as good as "/path". */
 static struct slice without_host(struct slice url)
@@ -252,7 +273,7 @@ static struct slice without_host(struct slice url)
     return url;
 }
 
-static void describe(const struct http_in *h, struct arena *arena, struct http_request *ret)
+static void describe(const struct http_in *h, struct slice body, struct http_request *ret)
 {
     struct slice url = without_host(text_of(h, h->url));
     const char *hash = url.n ? memchr(url.p, '#', url.n) : NULL;
@@ -264,7 +285,7 @@ static void describe(const struct http_in *h, struct arena *arena, struct http_r
         .method = (enum http_method)h->parser.method,
         .path = path ? slice_of(url.p, path) : SLICE("/"),
         .query = mark ? slice_of(mark + 1, url.n - path - 1) : slice_of(url.p + url.n, 0),
-        .body = body_of(h, arena),
+        .body = body,
         .keep_alive = http_should_keep_alive(&h->parser),
         .old = h->parser.http_minor == 0,
     };
@@ -302,6 +323,26 @@ static size_t hint(const struct http_in *h)
     return h->pos + (left ? (size_t)left : 1);
 }
 
+/* Lets the library read on, up to `end`. */
+static void give(struct http_in *h, struct slice data, size_t end)
+{
+    if (h->pos < end)
+        h->pos += http_parser_execute(&h->parser, &settings, data.p + h->pos, end - h->pos);
+}
+
+/* The library stands at the last byte of the head. */
+static void enter_body(struct http_in *h, struct slice data)
+{
+    assert(h->pos < data.n);
+    if (data.p[h->pos] != '\n') {
+        refuse(h, 400, "bad_request", "The headers end with an empty line.");
+        return;
+    }
+    h->head_end = h->pos + 1;
+    http_parser_pause(&h->parser, 0);
+    give(h, data, data.n);
+}
+
 enum http_result http_parse(struct http_in *h, struct slice data, const struct http_limits *limits,
                             struct arena *arena, struct http_request *ret, size_t *ret_used)
 {
@@ -311,14 +352,9 @@ enum http_result http_parse(struct http_in *h, struct slice data, const struct h
     h->refusal.status = 0;
     h->parser.data = h;
     /* The head, which has a limit, first: how much of it comes at once must not matter. */
-    size_t given = data.n - h->pos;
-    if (!h->head_done && data.n > limits->max_head)
-        given = limits->max_head - (h->pos < limits->max_head ? h->pos : limits->max_head);
-    if (given)
-        h->pos += http_parser_execute(&h->parser, &settings, data.p + h->pos, given);
-    if (h->head_done && !h->whole && !h->refusal.status && HTTP_PARSER_ERRNO(&h->parser) == HPE_OK &&
-        h->pos < data.n)
-        h->pos += http_parser_execute(&h->parser, &settings, data.p + h->pos, data.n - h->pos);
+    give(h, data, !h->head_done && data.n > limits->max_head ? limits->max_head : data.n);
+    if (h->head_done && !h->head_end && !h->refusal.status)
+        enter_body(h, data);
     if (h->refusal.status)
         return HTTP_BAD;
     if (h->head_done && h->pos > limits->max_head + h->body_bytes + limits->max_body / 8 + CHUNK_WORDS) {
@@ -326,7 +362,12 @@ enum http_result http_parse(struct http_in *h, struct slice data, const struct h
         return HTTP_BAD;
     }
     if (h->whole) {
-        describe(h, arena, ret);
+        struct slice body = text_of(h, h->body);
+        if (h->has[HTTP_TRANSFER_ENCODING] && !gather_chunks(h, arena, &body)) {
+            refuse(h, 400, "bad_request", "The body's chunks are not what they should be.");
+            return HTTP_BAD;
+        }
+        describe(h, body, ret);
         *ret_used = h->pos;
         http_parser_pause(&h->parser, 0);
         next_request(h);

@@ -81,8 +81,8 @@ struct http_in {
     size_t value_end; /* of the last header: where its value goes on, unless it is folded */
     struct http_span url, name, values[HTTP_HEADERS];
     bool has[HTTP_HEADERS];
-    struct http_span body; /* all of it, or the first chunk ... */
-    bool in_chunks;        /* ... behind which others come */
+    size_t head_end;       /* behind the head; 0: it is not whole yet */
+    struct http_span body; /* unless it comes in chunks */
     uint64_t body_bytes;
     const char *base; /* during a call: the request's first byte */
     const struct http_limits *limits;

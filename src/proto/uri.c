@@ -69,6 +69,8 @@ bool uri_param(struct slice *query, struct slice *ret_name, struct slice *ret_va
 void uri_encode(struct buf *out, struct slice text)
 {
     static const char digits[] = "0123456789ABCDEF";
+    if (text.n == 0)
+        return;
     char *to = buf_reserve(out, 3 * text.n);
     size_t n = 0;
     for (size_t i = 0; i < text.n; i++) {

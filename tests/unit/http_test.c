@@ -88,6 +88,7 @@ static void chunks(void)
            "POST /b? type= [0123456789abcde];");
 }
 
+#define CHUNKS          "POST /a HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
 #define CHUNKED(header) "POST /a HTTP/1.1\r\n" HOST header "\r\n\r\n1\r\na\r\n0\r\n\r\n"
 
 /* What one server might read so and another otherwise. */
@@ -107,6 +108,12 @@ static void nothing_is_smuggled(void)
     EXPECT("GET /a HTTP/1.1\r\n" HOST "X: a\r\n b\r\n\r\n", "400 bad_request");
     EXPECT("GET /a HTTP/1.1\r\n" HOST "X:\r\n b\r\n\r\n", "400 bad_request");
     EXPECT("GET /a HTTP/1.1\r\n" HOST "X y: b\r\n\r\n", "400 bad_request");
+    EXPECT("GET /a HTTP/1.1\r\nHost: x\r\n\rX", "400 bad_request");
+    EXPECT(CHUNKS "1\rXa\r\n0\r\n\r\n", "400 bad_request");
+    EXPECT(CHUNKS "1\r\naXY0\r\n\r\n", "400 bad_request");
+    EXPECT(CHUNKS "1\r\na\r\n0\r\n\rX", "400 bad_request");
+    EXPECT(CHUNKS "0\rX\r\n", "400 bad_request");
+    EXPECT(CHUNKS "1;a\rb\r\na\r\n0\r\n\r\n", "400 bad_request");
     /* Nothing to see here. */
     EXPECT("GET /a HTTP/1.1\r\n" HOST "X:\r\nContent-Type:y\r\nZ: \r\n\r\n", "GET /a? type=y [];");
 }
