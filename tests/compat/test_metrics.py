@@ -258,8 +258,10 @@ def test_reconnects(scraped):
     with scraped.connect() as c:
         c("SET", "k", "v")
         assert scraped.scrape()["larder_database_reconnects_total"].get() == 0
-        cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        scraped.server.store.query(cut)
+        scraped.server.store.query(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
 
         def works():
             return not c.call("SET", "k", "w").is_error
