@@ -79,6 +79,12 @@ REFUSED = {
     "chunk 2^64-1": (chunked(TE, body=b"ffffffffffffffff\r\nabc\r\n0\r\n\r\n"), 400),
     "chunk too long": (chunked(TE, body=b"3\r\nabcd\r\n0\r\n\r\n"), 400),
     "chunk without end": (chunked(TE, body=b"3\r\nabc0\r\n\r\n"), 400),
+    "chunk zeros without end": (chunked(TE, body=b"0" * 30 + b"3\r\nabc\r\n0\r\n\r\n"), 400),
+    "chunk size ends otherwise": (chunked(TE, body=b"3\rxabc\r\n0\r\n\r\n"), 400),
+    "chunk ends otherwise": (chunked(TE, body=b"3\r\nabcxx0\r\n\r\n"), 400),
+    "last chunk ends otherwise": (chunked(TE, body=b"3\r\nabc\r\n0\rx\rx"), 400),
+    "trailers end otherwise": (chunked(TE, body=b"3\r\nabc\r\n0\r\nA: b\r\n\rx"), 400),
+    "head ends otherwise": (PROBE[:-1] + b"x", 400),
     "chunk no number": (chunked(TE, body=b"\r\nabc\r\n0\r\n\r\n"), 400),
     # Lines.
     "carriage returns": (b"GET /healthz HTTP/1.1\rHost: localhost\r\r", 400),
@@ -122,7 +128,7 @@ REFUSED = {
 TAKEN = {
     "coding in capitals": (chunked(b"TRANSFER-ENCODING: CHUNKED"), [201]),
     "chunk extensions": (chunked(TE, body=b'3;a=b;c="d"\r\nabc\r\n0;x\r\n\r\n'), [201]),
-    "chunk zeros": (chunked(TE, body=b"0000000000000000000000000003\r\nabc\r\n000\r\n\r\n"), [201]),
+    "chunk zeros": (chunked(TE, body=b"0000003\r\nabc\r\n000\r\n\r\n"), [201]),
     "trailers": (chunked(TE, body=b"3\r\nabc\r\n0\r\nContent-Length: 50\r\nTransfer-Encoding: x\r\nHost: y\r\n\r\n"), [201]),
     "body in capitals": (PUT.replace(b"Content-Type", b"CONTENT-TYPE") + b"CONTENT-LENGTH:3\r\n\r\nabc", [201]),
     "length with zeros": (PUT + b"Content-Length: 0003 \r\n\r\nabc", [201]),
