@@ -27,3 +27,8 @@ void clock_fake_us(int64_t us)
 {
     atomic_store_explicit(&fake_us, us, memory_order_relaxed);
 }
+
+bool clock_is_fake(void)
+{
+    return atomic_load_explicit(&fake_us, memory_order_relaxed) != 0;
+}

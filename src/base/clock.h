@@ -2,6 +2,7 @@
 #ifndef LARDER_BASE_CLOCK_H
 #define LARDER_BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Microseconds since the epoch. */
@@ -12,5 +13,6 @@ int64_t clock_mono_us(void);
 
 /* Wall time stands at this moment until it is set again; 0 gives the real clock back. */
 void clock_fake_us(int64_t us);
+bool clock_is_fake(void);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "command/announce.h"
 #include "command/args.h"
 #include "command/server.h"
 #include "command/session.h"
@@ -282,4 +283,29 @@ void block_serve(struct server *s, const struct error *write_err)
         else
             serve_key(s, db, key, write_err);
     }
+}
+
+void block_announce(struct server *s)
+{
+    const struct blocking *b = s->blocking;
+    for (size_t i = 0; i < b->nbuckets; i++)
+        for (const struct queue *q = b->buckets[i]; q; q = q->bucket_next)
+            for (const struct wait *w = q->first; w; w = w->next)
+                announce_keys(s->view, q->db, w->owner->cmd, w->owner->argv, w->owner->argc);
+}
+
+bool block_anything(struct server *s)
+{
+    const struct blocking *b = s->blocking;
+    for (size_t i = 0; i < b->nbuckets; i++) {
+        for (const struct queue *q = b->buckets[i]; q; q = q->bucket_next) {
+            const struct row *row;
+            if (view_get(s->view, q->db, slice_of(q->key, q->nkey), &row) != ST_OK)
+                return false;
+            for (const struct wait *w = row ? q->first : NULL; w; w = w->next)
+                if (row->type == w->owner->type)
+                    return true;
+        }
+    }
+    return false;
 }

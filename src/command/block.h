@@ -36,6 +36,12 @@ void block_on(struct call *c, enum row_type type, int first, int nkeys, int64_t 
 /* After each command: serves whoever waits for what it made appear. */
 void block_serve(struct server *s, const struct error *write_err);
 
+/* Announces all keys that anybody waits for or would write to, see announce.h. */
+void block_announce(struct server *s);
+
+/* Whether anything that anybody waits for is there. */
+bool block_anything(struct server *s);
+
 /* The wait is over without anything: the timeout, or CLIENT UNBLOCK (error: with an error). */
 void block_give_up(struct server *s, struct session *c, bool error);
 

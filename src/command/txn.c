@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/vec.h"
+#include "command/announce.h"
 #include "command/args.h"
 #include "command/session.h"
 
@@ -103,6 +104,17 @@ bool txn_queue(struct session *s, const struct command *cmd, const struct slice 
     VEC_PUSH(t->queue, t->nqueue, t->queue_cap) = (struct queued){cmd, copy, argc};
     t->writes |= (cmd->flags & CMD_WRITE) != 0;
     return true;
+}
+
+size_t txn_announce(const struct session *s, struct view *v)
+{
+    const struct txn *t = s->txn;
+    size_t n = 0;
+    for (size_t i = 0; t && i < t->nqueue; i++)
+        n += announce_keys(v, s->db, t->queue[i].cmd, t->queue[i].argv, t->queue[i].argc);
+    for (size_t i = 0; t && i < t->nwatches; i++, n++)
+        view_announce(v, t->watches[i]->in_view.db, t->watches[i]->in_view.key);
+    return n;
 }
 
 static enum status multi(struct call *c)

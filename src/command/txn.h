@@ -34,6 +34,10 @@ bool txn_is_exec(const struct command *cmd);
 /* Whether cmd is EXEC and something in the queue may write. */
 bool txn_may_write(const struct session *s, const struct command *cmd);
 
+/* Announces the keys of what is queued and of what is watched, see announce.h. Returns how many. */
+struct view;
+size_t txn_announce(const struct session *s, struct view *v);
+
 /* Forgets queue and watches. */
 void txn_end(struct session *s);
 

@@ -50,6 +50,7 @@ void engine_free(struct engine *e)
     items_release(&v->items);
     arena_release(&v->arena);
     arena_release(&v->scratch);
+    view_shared_release(v);
     mem_free(v->dbs);
     mem_free(v->dbs_before);
     mem_free(v->call_dbs);
@@ -136,10 +137,24 @@ static enum status forget(struct engine *e, struct error *err)
     return engine_load_dbs(e, err);
 }
 
+/* The same over tables that others write to: what is known of the databases came with the beginning. */
+static enum status begun_shared(struct engine *e, struct error *err)
+{
+    enum status st = engine_load_dbs(e, err);
+    e->unsure = false;
+    if (st == ST_OK)
+        view_begin_shared(&e->view);
+    else
+        store_rollback(e->store);
+    return st;
+}
+
 enum status engine_begun(struct engine *e, bool changed, struct error *err)
 {
     enum status st = ST_OK;
     e->view.now_us = clock_wall_us();
+    if (store_shared(e->store))
+        return begun_shared(e, err);
     e->view.ticket = e->last + 1;
     e->view.durable = e->progress.durable;
     e->stats.external_changes += changed;
@@ -155,13 +170,20 @@ enum status engine_begin(struct engine *e, bool write, struct error *ret_write_e
     bool changed = false;
     *ret_write_err = (struct error){.code = ST_OK};
     enum status st = ST_OK;
+    bool shared = store_shared(e->store);
+    if (write && shared)
+        view_tell_store(&e->view);
     if (write)
         st = store_begin(e->store, STORE_WRITE, &changed, ret_write_err);
     e->in_write = write && st == ST_OK;
+    if (!e->in_write && shared)
+        view_tell_store(&e->view);
     if (!e->in_write)
         st = store_begin(e->store, STORE_READ, &changed, err);
-    if (st != ST_OK)
+    if (st != ST_OK) {
+        view_unannounce(&e->view);
         return st;
+    }
     e->stats.batches++;
     return engine_begun(e, changed, err);
 }

@@ -48,6 +48,15 @@ enum status view_get(struct view *v, uint32_t db, struct slice key, const struct
    other says so for the keys that it reads as such a command would. */
 void view_count_lookups(struct view *v, bool on);
 
+/* Whether other servers write to the same tables. If so, before engine_begin: a key that the batch will use
+   (borrowed until its end); or that it changes whole databases. What is not announced costs a round trip. */
+bool view_shared(const struct view *v);
+void view_announce(struct view *v, uint32_t db, struct slice key);
+void view_announce_everything(struct view *v);
+
+/* In a batch: whoever waits for a key is to be served if there is something, whoever made it. */
+void view_wake_all(struct view *v);
+
 /* A key that a command of this batch will ask for: its row is brought near the processor while others run.
    view_expect begins and returns what the next two steps take, each a few commands later. Only hints. */
 uint32_t view_expect(const struct view *v, uint32_t db, struct slice key);

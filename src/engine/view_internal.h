@@ -54,6 +54,13 @@ struct view {
     int64_t id_next, id_end; /* reserved ids; the block ends before id_end */
     bool id_block_is_new;    /* reserved in the running transaction */
 
+    /* before a batch over tables that others write to: the keys it will use, and what was read of them */
+    struct key_ref *announced;
+    size_t nannounced, announced_cap;
+    bool announced_everything;
+    struct row **loaded;
+    size_t nloaded, loaded_cap;
+
     /* the batch */
     struct change *changes;
     size_t nchanges, changes_cap;
@@ -124,6 +131,13 @@ void view_bury(struct view *v, struct row *r);
 
 /* Writes a key's row again with a version of the caller's choosing: for changes that nobody sees. */
 void view_amend(struct view *v, struct row *old, const struct row_draft *d, int64_t version);
+
+/* Of a shared store (view_shared.c): before store_begin tells it what was announced; when the transaction has
+   begun, makes memory say what was read, and nothing else. */
+void view_tell_store(struct view *v);
+void view_begin_shared(struct view *v);
+void view_unannounce(struct view *v);
+void view_shared_release(struct view *v);
 
 /* Brings what the batch changed so far into the running transaction, so that the store's scans see it. */
 enum status view_flush(struct view *v) MUST_CHECK;

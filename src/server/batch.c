@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/vec.h"
+#include "command/announce.h"
+#include "command/block.h"
 #include "command/command.h"
 #include "command/http.h"
 #include "engine/engine.h"
@@ -13,6 +15,8 @@
 
 #define CLIENT_CALLS  1000               /* of one client in a turn */
 #define PENDING_BYTES ((size_t)32 << 20) /* changes, or replies, beyond which a batch ends early */
+
+#define ANNOUNCED_KEYS 2000 /* in one transaction over tables that are shared */
 
 #define LOCK_RETRY_US 5000 /* between two tries to get a lock that another process holds */
 
@@ -216,6 +220,23 @@ static enum status begin(struct worker *w, struct error *write_err, struct error
     return st;
 }
 
+/* Over tables that others write to: what the calls from `at` on will use. Returns where it is enough. */
+static size_t announce(struct worker *w, size_t at)
+{
+    struct batch *b = &w->batch;
+    size_t n = 0;
+    if (!view_shared(w->server.view))
+        return b->ncalls;
+    if (b->write && blocking_clients(w->server.blocking))
+        block_announce(&w->server);
+    for (; at < b->ncalls && n < ANNOUNCED_KEYS; at++) {
+        const struct batch_call *call = &b->calls[at];
+        if (call->cmd && call->argc)
+            n += announce_call(&w->server, &call->client->session, call->cmd, call->argv, call->argc);
+    }
+    return at;
+}
+
 /* One transaction: calls from `at` on, as many as are not too much at once. Returns where it stopped. */
 static size_t run_transaction(struct worker *w, size_t at)
 {
@@ -224,6 +245,7 @@ static size_t run_transaction(struct worker *w, size_t at)
     struct error write_err, err;
     size_t said = 0;
     int64_t ticket;
+    size_t end = announce(w, at);
     enum status st = begin(w, &write_err, &err);
     w->server.unreadable = st != ST_OK;
     if (st != ST_OK)
@@ -231,7 +253,7 @@ static size_t run_transaction(struct worker *w, size_t at)
     w->server.clock_us = clock_mono_us();
     w->server.end_batch = w->server.sync_wanted = false;
     size_t first = at;
-    while (at < b->ncalls && said < PENDING_BYTES && engine_pending_bytes(engine) < PENDING_BYTES &&
+    while (at < end && said < PENDING_BYTES && engine_pending_bytes(engine) < PENDING_BYTES &&
            !w->server.end_batch && (at == first || !b->calls[at].alone)) {
         look_ahead(w, at);
         w->server.end_batch = b->calls[at].alone;
@@ -262,4 +284,41 @@ void batch_run(struct worker *w)
     b->write = false;
     arena_reset(&b->arena);
     flush_clients(w);
+}
+
+/* Looks without locking anything. */
+static bool anything_there(struct worker *w)
+{
+    struct error write_err, err;
+    struct engine *engine = w->server.engine;
+    block_announce(&w->server);
+    if (engine_begin(engine, false, &write_err, &err) != ST_OK)
+        return false;
+    engine_enter(engine);
+    bool any = block_anything(&w->server);
+    engine_leave(engine, false);
+    return engine_commit(engine, NULL, &err) == ST_OK && any;
+}
+
+bool batch_poll(struct worker *w)
+{
+    struct error write_err, err;
+    int64_t ticket;
+    uint32_t waiting = blocking_clients(w->server.blocking);
+    if (!anything_there(w))
+        return false;
+    w->batch.write = true;
+    block_announce(&w->server);
+    if (begin(w, &write_err, &err) == ST_OK) {
+        if (write_err.code == ST_OK) {
+            view_wake_all(w->server.view);
+            block_serve(&w->server, &write_err);
+        }
+        if (engine_commit(w->server.engine, &ticket, &err) != ST_OK)
+            commits_failed(w, ticket, &err);
+    }
+    w->batch.write = false;
+    batch_progress(w);
+    flush_clients(w);
+    return blocking_clients(w->server.blocking) != waiting;
 }

@@ -48,4 +48,8 @@ void batch_progress(struct worker *w);
 /* Runs what was gathered, commits, and sends what need not wait. */
 void batch_run(struct worker *w);
 
+/* Over tables that others write to: serves blocked clients with what came through another server. Whether any
+   was served. */
+bool batch_poll(struct worker *w);
+
 #endif

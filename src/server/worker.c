@@ -12,8 +12,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/vec.h"
-#include "engine/engine.h"
+#include "command/block.h"
 #include "command/http.h"
+#include "engine/engine.h"
 #include "server/certificates.h"
 #include "server/http.h"
 #include "server/worker_internal.h"
@@ -324,6 +325,30 @@ static void free_dead(struct worker *w)
     w->dead.len = 0;
 }
 
+/* Over tables that others write to: how often to look for what blocked clients wait for. Soon after there was
+   something, less often while there is nothing. */
+#define POLL_MIN_US 5000
+#define POLL_MAX_US 100000
+
+static void poll_for_blocked(struct worker *w)
+{
+    if (!view_shared(w->server.view) || !blocking_clients(w->server.blocking)) {
+        w->poll_us = 0;
+        return;
+    }
+    int64_t now = clock_mono_us();
+    if (w->poll_us == 0 || now >= w->poll_at_us) {
+        if (w->poll_us && batch_poll(w))
+            w->poll_us = 0;
+        w->poll_us = w->poll_us ? w->poll_us * 3 / 2 : POLL_MIN_US;
+        if (w->poll_us > POLL_MAX_US)
+            w->poll_us = POLL_MAX_US;
+        now = clock_mono_us();
+        w->poll_at_us = now + w->poll_us;
+    }
+    arm(w->poll_timer, w->poll_at_us - now);
+}
+
 static enum status turn(struct worker *w, struct error *err)
 {
     int flags = EVLOOP_ONCE | (w->ready.len || w->flush.len ? EVLOOP_NONBLOCK : 0);
@@ -332,6 +357,7 @@ static enum status turn(struct worker *w, struct error *err)
         return error_set(err, ST_INTERNAL, "the event loop failed: %s", strerror(errno));
     gather_ready(w);
     batch_run(w);
+    poll_for_blocked(w);
     resume_paused(w);
     if (w->sweep_due) {
         w->sweep_due = false;
@@ -438,6 +464,7 @@ static enum status open_loop(struct worker *w, struct error *err)
     w->tick = event_new(w->base, -1, EV_PERSIST, on_tick, w);
     w->sweep_timer = event_new(w->base, -1, 0, on_sweep, w);
     w->pause_timer = event_new(w->base, -1, 0, on_pause_over, w);
+    w->poll_timer = event_new(w->base, -1, 0, on_pause_over, w);
     w->accept_timer = event_new(w->base, -1, 0, on_accept_again, w);
     w->stop_event = event_new(w->base, w->stop_fd, EV_READ | EV_PERSIST, on_stop, w);
     w->progress_event = event_new(w->base, w->progress_fd, EV_READ | EV_PERSIST, on_progress, w);
@@ -496,6 +523,7 @@ void worker_free(struct worker *w)
     free_event(w->tick);
     free_event(w->sweep_timer);
     free_event(w->pause_timer);
+    free_event(w->poll_timer);
     free_event(w->accept_timer);
     free_event(w->stop_event);
     free_event(w->progress_event);

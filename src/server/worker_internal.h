@@ -38,7 +38,7 @@ struct worker {
     struct event_base *base;
     struct entrance entrances[ENTRANCES];
     struct handshakes handshakes;
-    struct event *tick, *sweep_timer, *pause_timer, *accept_timer, *stop_event;
+    struct event *tick, *sweep_timer, *pause_timer, *poll_timer, *accept_timer, *stop_event;
     int stop_fd; /* an eventfd: worker_stop writes to it */
     bool stop;
     bool sweep_due;
@@ -50,6 +50,7 @@ struct worker {
        goes on. */
     int64_t lock_since_us; /* 0: nobody waits for it */
     int64_t lock_retry_us; /* when to try again */
+    int64_t poll_us, poll_at_us; /* how long between two looks for blocked clients, and when is the next */
     struct batch batch;
     struct waits waits;
     struct event *progress_event;

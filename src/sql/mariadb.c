@@ -39,6 +39,7 @@ struct mariadb {
     struct buf expanded; /* a request's text with our prefix */
     size_t max_packet;   /* that the server takes */
     int64_t changed;     /* by the statements of one request so far */
+    bool posted;         /* a packet is out whose answer nobody has taken */
 };
 
 static struct mariadb *mariadb_of(struct remote *c)
@@ -308,9 +309,33 @@ static enum status run_packet(struct mariadb *m, size_t packet, struct slice tex
     }
 }
 
+/* The answer of what was posted; of no interest but for a lost connection. */
+static void take_posted(struct mariadb *m)
+{
+    struct error ignored;
+    if (!m->posted)
+        return;
+    m->posted = false;
+    if (mysql_read_query_result(m->conn))
+        (void)(fail(m, &ignored) == ST_OK);
+}
+
+static void post(struct remote *c)
+{
+    struct mariadb *m = mariadb_of(c);
+    take_posted(m);
+    if (!c->lost && m->nwritten == 1 && mysql_send_query(m->conn, m->text.p, m->text.len) == 0)
+        m->posted = true;
+    else
+        c->lost = true;
+    m->text.len = 0;
+    m->nends = m->nwritten = 0;
+}
+
 static enum status run(struct remote *c, struct error *err)
 {
     struct mariadb *m = mariadb_of(c);
+    take_posted(m);
     if (c->lost)
         return error_set(err, ST_IO, "%s: not connected", c->place);
     end_packet(m);
@@ -351,6 +376,9 @@ static enum status script(struct remote *c, const char *text, struct error *err)
 static bool idle(struct remote *c)
 {
     struct mariadb *m = mariadb_of(c);
+    take_posted(m);
+    if (c->lost)
+        return false;
     struct pollfd fd = {(int)mysql_get_socket(m->conn), POLLIN, 0};
     if (poll(&fd, 1, 0) != 0) /* nobody sends anything unasked but a farewell */
         c->lost = true;
@@ -391,7 +419,8 @@ static enum status set_tls(struct mariadb *m, const struct url *u, struct error 
 
 static enum status known_params(const struct url *u, struct error *err)
 {
-    static const char *const known[] = {"prefix", "socket", "ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"};
+    static const char *const known[] = {"prefix", "mode",     "socket", "ssl-mode",
+                                        "ssl-ca", "ssl-cert", "ssl-key"};
     for (int i = 0; i < u->nparams; i++) {
         size_t k = 0;
         while (k < sizeof known / sizeof known[0] && strcmp(u->params[i].name, known[k]) != 0)
@@ -399,7 +428,7 @@ static enum status known_params(const struct url *u, struct error *err)
         if (k == sizeof known / sizeof known[0])
             return error_set(
                 err, ST_INVALID,
-                "%s: known parameters are prefix, socket, ssl-mode, ssl-ca, ssl-cert and ssl-key",
+                "%s: known parameters are mode, prefix, socket, ssl-mode, ssl-ca, ssl-cert and ssl-key",
                 u->params[i].name);
     }
     return ST_OK;
@@ -469,6 +498,7 @@ static const struct remote_ops mariadb_ops = {
     .run = run,
     .script = script,
     .idle = idle,
+    .post = post,
 };
 
 enum status mariadb_open(const struct remote_options *o, const struct url *u, struct remote **ret,

@@ -29,6 +29,7 @@ struct prepared {
 struct awaited {
     struct request request; /* its parameters are not looked at any more */
     int prepares;           /* a statement's number, or -1: runs one */
+    bool sync;              /* the end of a run */
 };
 
 struct postgres {
@@ -38,6 +39,7 @@ struct postgres {
     size_t nprepared, prepared_cap;
     struct awaited *awaited;
     size_t nawaited, awaited_cap;
+    size_t nposted;    /* of those, were posted */
     struct buf params; /* of the request that is being added */
     bool unsent;       /* a statement could not even be queued */
 };
@@ -305,25 +307,29 @@ static enum status take_result(struct postgres *p, PGresult *r, const struct awa
     }
 }
 
-/* The answers of everything awaited. The first failure counts; the others are its consequences. */
+/* The answers of everything awaited. The first failure counts; the others are its consequences. What was
+   posted before is not asked for any more. */
 static enum status take_all(struct postgres *p, int64_t deadline, struct error *err)
 {
     enum status first = ST_OK;
     struct error later;
     for (size_t i = 0; i < p->nawaited;) {
-        enum status st = wait_result(p, deadline, err);
+        const struct awaited *a = &p->awaited[i];
+        struct error *where = first == ST_OK ? err : &later;
+        enum status st = wait_result(p, deadline, where);
         if (st != ST_OK)
             return first != ST_OK ? first : st;
         PGresult *r = PQgetResult(p->conn);
-        if (!r) { /* that was all of this statement */
+        if (!r || a->sync) { /* that was all of this statement */
+            if (a->sync && i + 1 < p->nawaited)
+                first = ST_OK; /* of something that was posted */
+            PQclear(r);
             i++;
             continue;
         }
-        if (first == ST_OK || PQresultStatus(r) == PGRES_PIPELINE_ABORTED) {
-            st = take_result(p, r, &p->awaited[i], first == ST_OK ? err : &later);
-            if (first == ST_OK)
-                first = st;
-        }
+        st = take_result(p, r, a, where);
+        if (first == ST_OK)
+            first = st;
         PQclear(r);
         if (p->base.lost)
             return first;
@@ -331,29 +337,40 @@ static enum status take_all(struct postgres *p, int64_t deadline, struct error *
     return first;
 }
 
+static void add_sync(struct postgres *p)
+{
+    if (!p->unsent && PQpipelineSync(p->conn))
+        await(p, -1)->sync = true;
+    else
+        p->unsent = true;
+}
+
 static enum status run(struct remote *c, struct error *err)
 {
     struct postgres *p = postgres_of(c);
     if (c->lost)
         return error_set(err, ST_IO, "%s: not connected", c->place);
-    if (p->nawaited == 0 && !p->unsent)
+    if (p->nawaited == p->nposted && !p->unsent)
         return ST_OK;
     int64_t deadline = clock_mono_us() + (int64_t)c->timeout_ms * 1000;
-    if (p->unsent || !PQpipelineSync(p->conn))
+    add_sync(p);
+    if (p->unsent)
         return lost(p, err);
     c->round_trips++;
     enum status st = take_all(p, deadline, err);
-    p->nawaited = 0;
-    if (c->lost)
-        return st;
-    struct error sync;
-    if (wait_result(p, deadline, &sync) != ST_OK) {
-        if (st == ST_OK && err)
-            *err = sync;
-        return st == ST_OK ? ST_IO : st;
-    }
-    PQclear(PQgetResult(p->conn)); /* PGRES_PIPELINE_SYNC */
+    p->nawaited = p->nposted = 0;
     return st;
+}
+
+static void post(struct remote *c)
+{
+    struct postgres *p = postgres_of(c);
+    if (c->lost || p->nawaited == p->nposted)
+        return;
+    add_sync(p);
+    if (p->unsent || PQflush(p->conn) < 0)
+        c->lost = true;
+    p->nposted = p->nawaited;
 }
 
 static enum status script(struct remote *c, const char *text, struct error *err)
@@ -361,6 +378,7 @@ static enum status script(struct remote *c, const char *text, struct error *err)
     struct postgres *p = postgres_of(c);
     struct buf expanded = {0};
     enum status st = ST_OK;
+    assert(p->nawaited == 0);
     if (c->lost || !PQexitPipelineMode(p->conn))
         return lost(p, err);
     remote_expand(c, slice_str(text), &expanded);
@@ -412,6 +430,7 @@ static enum status do_connect(struct postgres *p, const struct remote_options *o
     char *url = mem_strdup(o->url), *why = NULL, seconds[16];
     url_remove_param(url, "prefix");
     url_remove_param(url, "schema");
+    url_remove_param(url, "mode");
     PQconninfoOption *info = PQconninfoParse(url, &why);
     mem_free(url);
     if (!info) {
@@ -463,6 +482,7 @@ static const struct remote_ops postgres_ops = {
     .run = run,
     .script = script,
     .idle = idle,
+    .post = post,
 };
 
 enum status postgres_open(const struct remote_options *o, const struct url *u, struct remote **ret,

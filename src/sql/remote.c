@@ -69,6 +69,10 @@ enum status remote_init(struct remote *c, const struct remote_options *o, const 
     if (!remote_plain_name(prefix) || strlen(prefix) > 32)
         return error_set(err, ST_INVALID,
                          "prefix=%s: up to 32 small letters, digits and underscores are possible", prefix);
+    const char *mode = url_param(u, "mode");
+    c->exclusive = mode && strcmp(mode, "exclusive") == 0;
+    if (mode && !c->exclusive && strcmp(mode, "shared") != 0)
+        return error_set(err, ST_INVALID, "mode=%s: known are shared and exclusive", mode);
     snprintf(c->prefix, sizeof c->prefix, "%s", prefix);
     c->timeout_ms = o->timeout_ms;
     const char *host = u->nhosts && u->hosts[0].name[0] ? u->hosts[0].name : "localhost";

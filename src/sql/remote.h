@@ -108,11 +108,13 @@ struct remote_ops {
     enum status (*run)(struct remote *c, struct error *err);
     enum status (*script)(struct remote *c, const char *text, struct error *err);
     bool (*idle)(struct remote *c);
+    void (*post)(struct remote *c);
 };
 
 struct remote {
     const struct remote_ops *ops;
     enum remote_dialect dialect;
+    bool exclusive;       /* mode=exclusive: one server alone */
     bool lost;            /* nothing but closing works any more */
     uint32_t timeout_ms;  /* of an answer */
     uint64_t round_trips; /* that were waited for */
@@ -158,6 +160,13 @@ void remote_add_text(struct remote *c, const char *text);
 static inline MUST_CHECK enum status remote_run(struct remote *c, struct error *err)
 {
     return c->ops->run(c, err);
+}
+
+/* Sends what was added and does not wait: the answers are taken, and forgotten, before the next run. For the
+   end of a transaction that changed nothing. */
+static inline void remote_post(struct remote *c)
+{
+    c->ops->post(c);
 }
 
 /* Runs a text of several statements at once: for schemas. */

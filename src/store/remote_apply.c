@@ -246,7 +246,7 @@ void rapply_trash(struct rstore *s, const struct trash_row *rows, size_t n)
     remote_add(s->conn, &r);
 }
 
-static void set_next_number(struct rstore *s, int64_t next)
+void rapply_next_number(struct rstore *s, int64_t next)
 {
     char text[24];
     int n = snprintf(text, sizeof text, "%lld", (long long)next);
@@ -276,7 +276,7 @@ static enum status apply_dbs(struct rstore *s, const struct changes *c, struct e
     if (st != ST_OK)
         return st;
     if (next > s->next_number) /* a number that no database has had */
-        set_next_number(s, next);
+        rapply_next_number(s, next);
     const struct param p[] = {param_i64s(columns[0]), param_i64s(columns[1]), param_i64s(columns[2]),
                               param_i64s(columns[3])};
     struct request r = {.text = rtext(s, R_PUT_DBS), .params = p, .nparams = 4, .nrows = n};
@@ -294,6 +294,7 @@ enum status rapply(struct store *base, struct changes *c, struct error *err)
     if (c->nkeys + c->ngone + c->nitems + c->ntrash + c->ndbs == 0)
         return ST_OK;
     rstore_begin_write(s);
+    s->dirty = true;
     if (c->nkeys)
         st = apply_keys(s, c, err);
     if (st == ST_OK && c->ngone + c->nitems)
@@ -301,7 +302,7 @@ enum status rapply(struct store *base, struct changes *c, struct error *err)
     if (st == ST_OK)
         rapply_trash(s, c->trash, c->ntrash);
     if (st == ST_OK && c->ndbs)
-        st = apply_dbs(s, c, err);
+        st = s->shared ? rshared_apply_dbs(s, c, err) : apply_dbs(s, c, err);
     arena_reset(&s->arena);
     return st;
 }

@@ -85,7 +85,10 @@ static int by_ref(const void *a, const void *b)
 
 static void ask_keys(struct rstore *s, const struct key_ref *refs, size_t n, struct rfound *f)
 {
-    if (n == 1) {
+    bool locks = s->shared && (s->asked == TXN_WRITE || s->asked == TXN_LAZY);
+    if (locks)
+        rshared_lock_keys(s, refs, n);
+    if (n == 1 && !locks) {
         struct param p[] = {param_i64(refs[0].db), param_bytes(remote_name_index(&s->arena, refs[0].key))};
         struct request r = {
             .text = rtext(s, R_GET_KEY), .params = p, .nparams = 2, .fn = rread_take_key, .arg = f};
@@ -99,8 +102,12 @@ static void ask_keys(struct rstore *s, const struct key_ref *refs, size_t n, str
         names[i] = remote_name_index(&s->arena, refs[i].key);
     }
     struct param p[] = {param_i64s(dbs), param_slices(names)};
-    struct request r = {
-        .text = rtext(s, R_GET_KEYS), .params = p, .nparams = 2, .nrows = n, .fn = rread_take_key, .arg = f};
+    struct request r = {.text = rtext(s, locks ? R_GET_KEYS_LOCKED : R_GET_KEYS),
+                        .params = p,
+                        .nparams = 2,
+                        .nrows = n,
+                        .fn = rread_take_key,
+                        .arg = f};
     remote_add(s->conn, &r);
 }
 

@@ -117,12 +117,15 @@ static const char postgres_1[] =
     /* For applications: their own tables and keys in one transaction. */
     "CREATE FUNCTION larder_lock_key() RETURNS bigint LANGUAGE sql STABLE SET search_path FROM CURRENT AS"
     " 'SELECT (1818324580::bigint << 32) | ''larder_meta''::regclass::oid::bigint';"
-    "CREATE FUNCTION larder_enter(db integer) RETURNS integer LANGUAGE plpgsql SET search_path FROM CURRENT AS $$"
+    "CREATE FUNCTION larder_enter(db integer, key bytea) RETURNS integer LANGUAGE plpgsql SET search_path FROM CURRENT AS $$"
     " DECLARE result integer; BEGIN"
     " IF NOT pg_try_advisory_xact_lock_shared(larder_lock_key()) THEN"
     "  RAISE EXCEPTION 'a Larder server has these tables for itself alone (mode exclusive)'"
     "   USING ERRCODE = 'lock_not_available'; END IF;"
-    " SELECT d.number INTO result FROM larder_db AS d WHERE d.db = larder_enter.db FOR SHARE;"
+    " PERFORM pg_advisory_xact_lock_shared((1818324579::bigint << 32) | 'larder_meta'::regclass::oid::bigint);"
+    " PERFORM pg_advisory_xact_lock(((1818324600::bigint + (get_byte(sha256(key), 0) * 2"
+    "  + get_byte(sha256(key), 1) / 128)) << 32) | 'larder_meta'::regclass::oid::bigint);"
+    " SELECT d.number INTO result FROM larder_db AS d WHERE d.db = larder_enter.db;"
     " IF NOT FOUND THEN RAISE EXCEPTION 'there is no database %', db; END IF;"
     " RETURN result; END $$;"
     "CREATE FUNCTION larder_counted(number integer, keys integer, expires integer) RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS"
@@ -137,7 +140,7 @@ static const char postgres_1[] =
     " WHERE d.db = $2 AND k.key = larder_name($1) AND k.type = 1 AND " LIVE(PG_NOW) " $$;"
     "CREATE FUNCTION larder_set(key bytea, value bytea, ttl interval DEFAULT NULL, db integer DEFAULT 0)"
     " RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$"
-    " DECLARE num integer := larder_enter(db); old record; long_id bigint := 0;"
+    " DECLARE num integer := larder_enter(db, key); old record; long_id bigint := 0;"
     "  now_us bigint := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;"
     "  ends bigint := CASE WHEN ttl IS NULL THEN 0"
     "   ELSE now_us / 1000 + (extract(epoch FROM ttl) * 1000)::bigint END;"
@@ -168,7 +171,7 @@ static const char postgres_1[] =
     " PERFORM larder_counted(num, 1 - (old.expire_at >= 0)::integer,"
     "  (ends > 0)::integer - (old.expire_at > 0)::integer); END $$;"
     "CREATE FUNCTION larder_del(key bytea, db integer DEFAULT 0) RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT AS $$"
-    " DECLARE num integer := larder_enter(db); old record;"
+    " DECLARE num integer := larder_enter(db, key); old record;"
     "  now_us bigint := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;"
     " BEGIN"
     " SELECT k.seq, k.id, k.type, k.version, k.expire_at INTO old FROM larder_key AS k"
@@ -182,7 +185,7 @@ static const char postgres_1[] =
     " PERFORM larder_counted(num, -1, -(old.expire_at > 0)::integer); RETURN true; END $$;"
 
     "INSERT INTO larder_meta (name, value) VALUES ('schema_version', '1'), ('next_id', '1'),"
-    " ('next_db_number', '0'), ('owner', ''), ('created', to_char(now(), 'YYYY-MM-DD\"T\"HH24:MI:SSOF'));";
+    " ('next_db_number', '0'), ('owner', ''), ('synced', '0'), ('created', to_char(now(), 'YYYY-MM-DD\"T\"HH24:MI:SSOF'));";
 
 /* ---- MariaDB ---- */
 
@@ -208,7 +211,10 @@ static const char postgres_1[] =
 #define MD_ENTER                                                                                             \
     " IF IS_USED_LOCK(larder_lock_name()) IS NOT NULL THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT ="       \
     "  'a Larder server has these tables for itself alone (mode exclusive)'; END IF;"                        \
-    " SELECT d.number INTO num FROM larder_db AS d WHERE d.db = p_db LOCK IN SHARE MODE;"                    \
+    " SELECT n INTO num FROM larder_lock WHERE n = -1 LOCK IN SHARE MODE;"                                   \
+    " SELECT n INTO num FROM larder_lock WHERE n = CONV(SUBSTR(SHA2(p_key, 256), 1, 3), 16, 10) DIV 8"       \
+    "  FOR UPDATE;"                                                                                          \
+    " SET num = NULL; SELECT d.number INTO num FROM larder_db AS d WHERE d.db = p_db;"                       \
     " IF num IS NULL THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'there is no such database'; END IF;"
 
 #define MD_DISCARD                                                                                           \
@@ -248,6 +254,10 @@ static const char mariadb_tables[] =
     "CREATE TABLE IF NOT EXISTS larder_zset_block (id BIGINT NOT NULL, block BIGINT NOT NULL,"
     " score DOUBLE NOT NULL, bits BIGINT NOT NULL, count BIGINT NOT NULL, member LONGBLOB NOT NULL,"
     " PRIMARY KEY (id, block))" MD_TABLE
+    /* Rows to lock, see remote_shared.c: -1 for everything, the others for keys by their hash. */
+    "CREATE TABLE IF NOT EXISTS larder_lock (n INT PRIMARY KEY)" MD_TABLE
+    "INSERT IGNORE INTO larder_lock WITH RECURSIVE s (n) AS (SELECT -1 UNION ALL SELECT n + 1 FROM s WHERE n < 511)"
+    " SELECT n FROM s;"
     "CREATE TABLE IF NOT EXISTS larder_trash (id BIGINT NOT NULL, type SMALLINT NOT NULL,"
     " PRIMARY KEY (id, type))" MD_TABLE;
 
@@ -344,7 +354,7 @@ static const char mariadb_views[] =
     MD_ITEMS("larder_zsets", "larder_zset", "5",
              MD_TEXT(MD_WHOLE("i.member", "i.member_rest")) " AS member, i.score AS score", "k.expire_at", "")
 
-    "INSERT IGNORE INTO larder_meta (name, value) VALUES ('next_id', '1'), ('next_db_number', '0'), ('owner', ''),"
+    "INSERT IGNORE INTO larder_meta (name, value) VALUES ('next_id', '1'), ('next_db_number', '0'), ('owner', ''), ('synced', '0'),"
     " ('created', DATE_FORMAT(UTC_TIMESTAMP(), '%Y-%m-%dT%H:%i:%sZ')), ('schema_version', '1');";
 
 /* clang-format on */

@@ -36,7 +36,9 @@ static void drop_connection(struct rstore *s)
 
 enum status rstore_run(struct rstore *s, struct error *err)
 {
-    return remote_run(s->conn, err);
+    enum status st = remote_run(s->conn, err);
+    s->failed |= st != ST_OK;
+    return st;
 }
 
 static enum status take_i64(void *arg, const struct remote_row *row)
@@ -45,11 +47,11 @@ static enum status take_i64(void *arg, const struct remote_row *row)
     return ST_OK;
 }
 
-/* Tries to take the tables for this process alone. */
+/* Tries to take the tables for this process alone, or for all who share them. */
 static enum status take_lock(struct rstore *s, bool *ret, struct error *err)
 {
     int64_t taken = 0;
-    struct request r = {.text = rtext(s, R_LOCK), .fn = take_i64, .arg = &taken};
+    struct request r = {.text = rtext(s, s->shared ? R_GUARD_SHARED : R_LOCK), .fn = take_i64, .arg = &taken};
     remote_add(s->conn, &r);
     enum status st = rstore_run(s, err);
     *ret = taken == 1;
@@ -132,8 +134,10 @@ enum status rstore_connected(struct rstore *s, struct error *err)
 {
     if (s->conn && !s->conn->lost)
         return ST_OK;
-    if (s->asked != TXN_NONE)
+    if (s->asked != TXN_NONE) {
+        s->failed = true;
         return error_set(err, ST_IO, "the connection to the database was lost");
+    }
     if (s->conn)
         drop_connection(s);
     return reconnect(s, err);
@@ -150,10 +154,12 @@ static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_c
     if (st != ST_OK)
         return st;
     if (ret_changed)
-        *ret_changed = s->other;
-    s->other = false;
+        *ret_changed = s->other || s->shared;
+    s->other = s->dirty = false;
     s->asked = kind == STORE_READ ? TXN_READ : kind == STORE_WRITE ? TXN_WRITE : TXN_LAZY;
-    return ST_OK;
+    if (s->shared && (st = rshared_begin(s, kind != STORE_READ, err)) != ST_OK)
+        s->asked = TXN_NONE;
+    return st;
 }
 
 void rstore_begin_write(struct rstore *s)
@@ -171,7 +177,11 @@ static void do_rollback(struct store *base)
     struct rstore *s = rstore_of(base);
     struct error ignored;
     s->next_number = -1;
-    if (s->begun && s->conn) {
+    s->told_valid = false;
+    if (s->begun && s->conn && !s->dirty && !s->failed) { /* nothing depends on how it ends */
+        remote_add_text(s->conn, "ROLLBACK");
+        remote_post(s->conn);
+    } else if (s->begun && s->conn) {
         /* What was queued may fail, and the rollback behind it is not run then. */
         for (int i = 0; i < 2 && !s->conn->lost; i++) {
             remote_add_text(s->conn, "ROLLBACK");
@@ -179,7 +189,7 @@ static void do_rollback(struct store *base)
                 break;
         }
     }
-    s->begun = false;
+    s->begun = s->failed = false;
     s->asked = TXN_NONE;
 }
 
@@ -188,6 +198,7 @@ static enum status do_commit(struct store *base, struct error *err)
     struct rstore *s = rstore_of(base);
     if (s->asked == TXN_NONE)
         return error_set(err, ST_INTERNAL, "commit without a transaction");
+    s->told_valid = false;
     if (!s->begun) {
         s->asked = TXN_NONE;
         return ST_OK;
@@ -221,6 +232,7 @@ static enum status in_transaction(struct rstore *s,
     if (st != ST_OK)
         return st;
     rstore_begin_write(s);
+    s->dirty = true;
     st = fn(s, arg, err);
     if (!own)
         return st;
@@ -232,7 +244,7 @@ static enum status in_transaction(struct rstore *s,
 
 /* ---- larder_meta ---- */
 
-static void add_get_meta(struct rstore *s, const char *name, int64_t *ret)
+void rstore_add_get_meta(struct rstore *s, const char *name, int64_t *ret)
 {
     const struct param p[] = {param_bytes(slice_str(name))};
     struct request r = {.text = rtext(s, R_GET_META), .params = p, .nparams = 1, .fn = take_i64, .arg = ret};
@@ -247,7 +259,7 @@ static enum status no_meta(const char *name, struct error *err)
 
 enum status rstore_get_meta(struct rstore *s, const char *name, int64_t *ret, struct error *err)
 {
-    add_get_meta(s, name, ret);
+    rstore_add_get_meta(s, name, ret);
     enum status st = rstore_run(s, err);
     return st == ST_OK && *ret < 0 ? no_meta(name, err) : st;
 }
@@ -285,14 +297,9 @@ static enum status do_reserve_ids(struct store *base, int64_t n, int64_t *ret_fi
 
 /* ---- databases ---- */
 
-struct listing {
-    struct db_row *dbs;
-    size_t n, found;
-};
-
-static enum status take_db(void *arg, const struct remote_row *row)
+enum status rstore_take_db(void *arg, const struct remote_row *row)
 {
-    struct listing *l = arg;
+    struct rlisting *l = arg;
     if (l->found < l->n && remote_i64(row, 0) == (int64_t)l->found) {
         l->dbs[l->found] = (struct db_row){
             .db = (uint32_t)l->found,
@@ -302,6 +309,8 @@ static enum status take_db(void *arg, const struct remote_row *row)
         };
         l->found++;
     }
+    if (row->n > 4)
+        l->now_us = remote_i64(row, 4);
     return ST_OK;
 }
 
@@ -309,14 +318,19 @@ static enum status do_load_dbs(struct store *base, struct db_row *dbs, size_t n,
                                struct error *err)
 {
     struct rstore *s = rstore_of(base);
-    struct listing l = {.dbs = dbs, .n = n};
+    struct rlisting l = {.dbs = dbs, .n = n};
     int64_t next;
+    if (s->told_valid && n <= s->databases) { /* read when the transaction began */
+        memcpy(dbs, s->told, n * sizeof *dbs);
+        *ret_next_number = (uint32_t)s->next_number;
+        return ST_OK;
+    }
     enum status st = rstore_connected(s, err);
     if (st != ST_OK)
         return st;
-    struct request r = {.text = rtext(s, R_LIST_DBS), .fn = take_db, .arg = &l};
+    struct request r = {.text = rtext(s, R_LIST_DBS), .fn = rstore_take_db, .arg = &l};
     remote_add(s->conn, &r);
-    add_get_meta(s, "next_db_number", &next);
+    rstore_add_get_meta(s, "next_db_number", &next);
     st = rstore_run(s, err);
     if (st == ST_OK && l.found < n)
         st = error_set(err, ST_CORRUPT, "larder_db has no row for database %zu", l.found);
@@ -365,14 +379,17 @@ static void describe_self(char *out, size_t cap)
 static enum status set_up(struct rstore *s, void *arg, struct error *err)
 {
     char owner[160];
-    (void)arg;
+    bool shared = *(bool *)arg;
+    remote_add_text(s->conn, rtext(s, R_LOCK_ALL)); /* others may be doing the same */
     enum status st = create_dbs(s, s->databases, err);
     if (st != ST_OK)
         return st;
-    describe_self(owner, sizeof owner);
-    add_set_meta(s, "owner", owner);
-    remote_add_text(s->conn, rtext(s, R_FOLD_COUNTS));
-    remote_add_text(s->conn, rtext(s, R_CLEAR_COUNTS));
+    if (!shared) {
+        describe_self(owner, sizeof owner);
+        add_set_meta(s, "owner", owner);
+        remote_add_text(s->conn, rtext(s, R_FOLD_COUNTS));
+        remote_add_text(s->conn, rtext(s, R_CLEAR_COUNTS));
+    }
     return rstore_run(s, err);
 }
 
@@ -381,13 +398,14 @@ static void do_close(struct store *base)
     struct rstore *s = rstore_of(base);
     struct error ignored;
     do_rollback(base);
-    if (s->conn && !s->read_only && !s->conn->lost) {
+    if (s->conn && !s->read_only && !s->shared && !s->conn->lost) {
         add_set_meta(s, "owner", "");
         (void)(rstore_run(s, &ignored) == ST_OK);
     }
     remote_close(s->conn);
     arena_release(&s->arena);
     buf_release(&s->text);
+    mem_free(s->told);
     mem_free(s->url);
     mem_free(s);
 }
@@ -403,7 +421,7 @@ static enum status ensure_schema(struct rstore *s, struct error *err)
     return st == ST_DENIED ? remote_schema_expect(s->conn, err) : st;
 }
 
-static const struct store_ops rstore_ops;
+static const struct store_ops rstore_ops, rshared_ops;
 
 enum status remote_store_open(const struct store_options *o, struct store **ret, struct error *err)
 {
@@ -418,12 +436,19 @@ enum status remote_store_open(const struct store_options *o, struct store **ret,
     s->next_number = -1;
     s->read_only = true; /* until it is ours to write */
     enum status st = connect_now(s, err);
-    if (st == ST_OK)
+    if (st == ST_OK) {
+        s->shared = !s->conn->exclusive;
+        s->base.ops = s->shared ? &rshared_ops : &rstore_ops;
+        s->told = mem_zalloc((s->databases + 1) * sizeof *s->told);
         st = o->read_only ? remote_schema_expect(s->conn, err) : ensure_schema(s, err);
+    }
     if (st == ST_OK && !o->read_only)
         st = lock(s, err);
     if (st == ST_OK && !o->read_only) {
-        st = in_transaction(s, set_up, NULL, err);
+        bool shared = s->shared;
+        s->shared = false; /* what begins a shared transaction is not there yet */
+        st = in_transaction(s, set_up, &shared, err);
+        s->shared = shared;
         s->read_only = st != ST_OK;
     }
     if (st != ST_OK) {
@@ -481,23 +506,12 @@ static enum status do_sync(struct store *base, struct error *err)
     return st;
 }
 
-static const struct store_ops rstore_ops = {
-    .close = do_close,
-    .begin = do_begin,
-    .get_keys = rread_get_keys,
-    .get_items = rread_get_items,
-    .scan_keys = rscan_keys,
-    .scan_items = rscan_items,
-    .count_items = rread_count_items,
-    .count_dead = rread_count_dead,
-    .count_keys = rread_count_keys,
-    .load_dbs = do_load_dbs,
-    .reserve_ids = do_reserve_ids,
-    .apply = rapply,
-    .commit = do_commit,
-    .rollback = do_rollback,
-    .sweep = rsweep,
-    .info = do_info,
-    .set_durability = do_set_durability,
-    .sync = do_sync,
-};
+#define COMMON_OPS                                                                                           \
+    .close = do_close, .begin = do_begin, .get_keys = rread_get_keys, .get_items = rread_get_items,          \
+    .scan_keys = rscan_keys, .scan_items = rscan_items, .count_items = rread_count_items,                    \
+    .count_dead = rread_count_dead, .count_keys = rread_count_keys, .load_dbs = do_load_dbs,                 \
+    .reserve_ids = do_reserve_ids, .apply = rapply, .commit = do_commit, .rollback = do_rollback,            \
+    .sweep = rsweep, .info = do_info, .set_durability = do_set_durability, .sync = do_sync,
+
+static const struct store_ops rstore_ops = {COMMON_OPS};
+static const struct store_ops rshared_ops = {COMMON_OPS.expect = rshared_expect, .now_us = rshared_now_us};

@@ -41,9 +41,23 @@ enum remote_statement {
     R_LOCK,
     R_SIZE,
     R_BEGIN,
+    R_SNAPSHOT, /* before R_BEGIN_READ, where that does not say it all; else NULL */
+    R_BEGIN_READ,
+    R_LOCK_ALL,
+    R_LOCK_SOME,
+    R_LOCK_STRIPES,
+    R_LOAD_DBS,
+    R_GET_KEYS_LOCKED,
+    R_ADD_COUNTS,
+    R_DROP_COUNTS,
+    R_SWEEP_LOCK,
+    R_GUARD_SHARED,
+    R_CLOCK,
     R_SOON,
     R_STATEMENTS
 };
+
+#define STRIPES 512
 
 struct rstore {
     struct store base;
@@ -54,15 +68,25 @@ struct rstore {
     bool read_only;
     bool soon; /* commits need not be durable at once: the durability asks for less */
     enum { TXN_NONE, TXN_READ, TXN_LAZY, TXN_WRITE } asked; /* the transaction that the caller is in */
-    bool begun;          /* the server has been told of it, or will be before anything else */
-    bool other;          /* somebody else may have written since the last transaction */
-    int64_t retry_at;    /* not before this is a connection tried again */
-    uint32_t backoff_ms; /* and how long to wait after the next failure */
+    bool begun;                /* the server has been told of it, or will be before anything else */
+    bool dirty;                /* it has changed something */
+    bool failed;               /* a statement of it failed */
+    bool other;                /* somebody else may have written since the last transaction */
+    int64_t retry_at;          /* not before this is a connection tried again */
+    uint32_t backoff_ms;       /* and how long to wait after the next failure */
     uint64_t reconnects;
     int64_t next_number;       /* larder_meta's next_db_number; -1: has to be read */
     int64_t seq_next, seq_end; /* numbers for new key rows */
-    struct arena arena;        /* for the call that is running */
-    struct buf text;           /* of a composed statement */
+    /* Of a shared store, for the running transaction: see remote_shared.c. */
+    bool shared;
+    struct store_expectation expected;
+    uint64_t stripes[STRIPES / 64]; /* that are locked */
+    bool everything;                /* all of them are */
+    struct db_row *told;            /* the databases as the caller knows them */
+    bool told_valid;
+    int64_t now_us;
+    struct arena arena; /* for the call that is running */
+    struct buf text;    /* of a composed statement */
 };
 
 static inline struct rstore *rstore_of(struct store *s)
@@ -109,6 +133,27 @@ void rstore_begin_write(struct rstore *s);
 
 enum status rstore_get_meta(struct rstore *s, const char *name, int64_t *ret, struct error *err) MUST_CHECK;
 
+/* For larder_db: a struct rlisting that grows by each row. */
+struct rlisting {
+    struct db_row *dbs;
+    size_t n, found;
+    int64_t now_us; /* when the statement has it */
+};
+enum status rstore_take_db(void *arg, const struct remote_row *row);
+void rstore_add_get_meta(struct rstore *s, const char *name, int64_t *ret);
+
+/* ---- remote_shared.c ---- */
+
+void rshared_expect(struct store *s, const struct store_expectation *e);
+int64_t rshared_now_us(const struct store *s);
+enum status rshared_begin(struct rstore *s, bool write, struct error *err) MUST_CHECK;
+
+/* Before reading keys in a transaction that may write: locks them, in the round trip that reads them. */
+void rshared_lock_keys(struct rstore *s, const struct key_ref *refs, size_t n);
+
+/* Brings what became of the databases into the tables: counts as differences. */
+enum status rshared_apply_dbs(struct rstore *s, const struct changes *c, struct error *err) MUST_CHECK;
+
 /* ---- remote_read.c ---- */
 
 /* What an answer brought, copied into the store's arena. */
@@ -147,6 +192,8 @@ enum status rscan_items(struct store *s, const struct item_scan *q, store_item_f
                         struct error *err) MUST_CHECK;
 
 /* ---- remote_apply.c ---- */
+
+void rapply_next_number(struct rstore *s, int64_t next);
 
 enum status rapply(struct store *s, struct changes *c, struct error *err) MUST_CHECK;
 void rapply_trash(struct rstore *s, const struct trash_row *rows, size_t n);

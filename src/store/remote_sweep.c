@@ -17,6 +17,7 @@ struct sweep {
     int64_t *counted; /* for each of budget->dbs: rows taken off */
     uint32_t left;    /* of budget->max_rows */
     struct error *err;
+    struct sweep_budget fresh; /* of a shared store */
     /* key rows that were read */
     int64_t *seqs;
     size_t nseqs, seqs_cap;
@@ -233,6 +234,23 @@ static enum status anything(struct rstore *s, int64_t now, int64_t ret[2], struc
     return rstore_run(s, err);
 }
 
+/* One server sweeps at a time, by the clock that all share and with the databases as they are now. */
+static enum status enter_shared(struct sweep *w, const struct sweep_budget **budget)
+{
+    struct rstore *s = w->store;
+    int64_t mine[2] = {0, 0};
+    struct request r = {.text = rtext(s, R_SWEEP_LOCK), .fn = rread_two, .arg = mine};
+    remote_add(s->conn, &r);
+    enum status st = rstore_run(s, w->err);
+    w->fresh = **budget;
+    if (w->fresh.now > store_now_us(&s->base) / 1000)
+        w->fresh.now = store_now_us(&s->base) / 1000;
+    w->fresh.dbs = s->told;
+    w->fresh.ndbs = s->databases < w->fresh.ndbs ? s->databases : w->fresh.ndbs;
+    *budget = &w->fresh;
+    return st == ST_OK && !mine[0] ? ST_BUSY : st;
+}
+
 static enum status remove_dead(struct sweep *w)
 {
     struct store *base = &w->store->base;
@@ -242,6 +260,11 @@ static enum status remove_dead(struct sweep *w)
     if (st != ST_OK)
         return st;
     rstore_begin_write(w->store);
+    w->store->dirty = true;
+    if (w->store->shared && (st = enter_shared(w, &w->budget)) != ST_OK) {
+        store_rollback(base);
+        return st == ST_BUSY ? ST_OK : st; /* another server sweeps */
+    }
     st = remove_keys(w, R_DEAD_KEYS, w->budget->now, &n);
     if (st == ST_OK && w->left > 0)
         st = sweep_trash(w);

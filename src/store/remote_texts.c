@@ -21,6 +21,14 @@
 #define DEAD_COLUMNS(key) "seq, db, " key ", key_rest, type, id, expire_at"
 
 
+#define PG_CLOCK "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+#define MD_CLOCK "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)"
+
+/* Locks of ours are told from others' by the oid of a table: a number for each of them above that. */
+#define PG_LOCK(n) "((" n ")::bigint << 32) | 'larder_meta'::regclass::oid::bigint"
+#define MD_LOCK(kind)                                                                                        \
+    "CONCAT('larder " kind "', SUBSTR(SHA2(CONCAT(DATABASE(), '.larder_meta'), 256), 1, 40))"
+
 static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
     [REMOTE_POSTGRES] = {
         [R_GET_KEY] = "SELECT " KEY_COLUMNS("k.key", "k.type") ", k.value FROM larder_key AS k"
@@ -74,12 +82,32 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                        " EXISTS (SELECT 1 FROM larder_trash)::int",
         [R_COUNT_FIELDS] = "SELECT count(*), 0 FROM larder_hash WHERE id = $1 AND expire_at <> 0"
                            " AND expire_at BETWEEN $2 AND $3",
-        [R_LOCK] = "SELECT pg_try_advisory_lock((1818324580::bigint << 32) | 'larder_meta'::regclass::oid::bigint)"
-                   "::int, 0",
+        [R_LOCK] = "SELECT pg_try_advisory_lock(" PG_LOCK("1818324580") ")::int, 0",
         [R_SIZE] = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint, 0 FROM pg_class AS c"
                    " WHERE c.relkind = 'r' AND starts_with(c.relname, 'larder_') AND pg_table_is_visible(c.oid)",
         [R_BEGIN] = "BEGIN",
         [R_SOON] = "SET LOCAL synchronous_commit = off",
+        [R_BEGIN_READ] = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        /* A void is not NULL: no rows come back. */
+        [R_LOCK_ALL] = "SELECT 1 WHERE pg_advisory_xact_lock(" PG_LOCK("1818324579") ") IS NULL",
+        [R_LOCK_SOME] = "SELECT 1 WHERE pg_advisory_xact_lock_shared(" PG_LOCK("1818324579") ") IS NULL",
+        [R_LOCK_STRIPES] = "SELECT 1 FROM unnest($1) AS u (n)"
+                           " WHERE pg_advisory_xact_lock(" PG_LOCK("1818324600 + u.n") ") IS NULL",
+        [R_LOAD_DBS] = "SELECT d.db, d.number, d.keys + coalesce(sum(c.keys), 0)::bigint,"
+                       " d.expires + coalesce(sum(c.expires), 0)::bigint, " PG_CLOCK
+                       " FROM larder_db AS d LEFT JOIN larder_count AS c ON c.number = d.number"
+                       " GROUP BY d.db ORDER BY d.db",
+        [R_GET_KEYS_LOCKED] = "SELECT " KEY_COLUMNS("k.key", "k.type") ", k.value"
+                              " FROM unnest($1, $2) AS u (db, key) JOIN larder_key AS k"
+                              "  ON k.db = u.db AND k.key = u.key FOR UPDATE OF k",
+        [R_ADD_COUNTS] = "INSERT INTO larder_count AS c (number, slot, keys, expires)"
+                         " SELECT u.n, pg_backend_pid() % 64, u.k, u.e FROM unnest($1, $2, $3) AS u (n, k, e)"
+                         " ON CONFLICT (number, slot) DO UPDATE SET keys = c.keys + excluded.keys,"
+                         "  expires = c.expires + excluded.expires",
+        [R_DROP_COUNTS] = "DELETE FROM larder_count WHERE number = ANY ($1)",
+        [R_SWEEP_LOCK] = "SELECT pg_try_advisory_xact_lock(" PG_LOCK("1818324578") ")::int, 0",
+        [R_GUARD_SHARED] = "SELECT pg_try_advisory_lock_shared(" PG_LOCK("1818324580") ")::int, 0",
+        [R_CLOCK] = "SELECT " PG_CLOCK ", 0",
     },
     [REMOTE_MARIADB] = {
         [R_GET_KEY] = "SELECT " KEY_COLUMNS("k.`key`", "k.type") ", k.value FROM larder_key AS k"
@@ -135,13 +163,30 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                        " AND expire_at <= ?1)), EXISTS (SELECT 1 FROM larder_trash)",
         [R_COUNT_FIELDS] = "SELECT count(*), 0 FROM larder_hash WHERE id = ?1 AND expire_at <> 0"
                            " AND expire_at BETWEEN ?2 AND ?3",
-        [R_LOCK] = "SELECT GET_LOCK(CONCAT('larder ', SUBSTR(SHA2(CONCAT(DATABASE(), '.larder_meta'), 256),"
-                   " 1, 40)), 0), 0",
+        [R_LOCK] = "SELECT GET_LOCK(" MD_LOCK("") ", 0), 0",
         [R_SIZE] = "SELECT coalesce(sum(data_length + index_length), 0), coalesce(sum(data_free), 0)"
                    " FROM information_schema.tables WHERE table_schema = DATABASE()"
                    " AND LEFT(table_name, LENGTH('larder_')) = 'larder_'",
         [R_BEGIN] = "START TRANSACTION",
         [R_SOON] = "DO 0", /* not a session's business there */
+        [R_SNAPSHOT] = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+        [R_BEGIN_READ] = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+        [R_LOCK_ALL] = "SELECT n FROM larder_lock WHERE n = -1 FOR UPDATE",
+        [R_LOCK_SOME] = "SELECT n FROM larder_lock WHERE n = -1 LOCK IN SHARE MODE",
+        [R_LOCK_STRIPES] = "SELECT n FROM larder_lock WHERE n IN ({,|?1}) ORDER BY n FOR UPDATE",
+        [R_LOAD_DBS] = "SELECT d.db, d.number, d.`keys` + coalesce(sum(c.`keys`), 0),"
+                       " d.expires + coalesce(sum(c.expires), 0), " MD_CLOCK
+                       " FROM larder_db AS d LEFT JOIN larder_count AS c ON c.number = d.number"
+                       " GROUP BY d.db ORDER BY d.db",
+        [R_GET_KEYS_LOCKED] = "SELECT " KEY_COLUMNS("k.`key`", "k.type") ", k.value FROM larder_key AS k"
+                              " FORCE INDEX (larder_key_name) WHERE (k.db, k.`key`) IN ({,|(?1, ?2)}) FOR UPDATE",
+        [R_ADD_COUNTS] = "INSERT INTO larder_count (number, slot, `keys`, expires)"
+                         " VALUES {,|(?1, CONNECTION_ID() % 64, ?2, ?3)} ON DUPLICATE KEY UPDATE"
+                         " `keys` = `keys` + VALUES(`keys`), expires = expires + VALUES(expires)",
+        [R_DROP_COUNTS] = "DELETE FROM larder_count WHERE number IN ({,|?1})",
+        [R_SWEEP_LOCK] = "SELECT GET_LOCK(" MD_LOCK("sweep ") ", 0), 0",
+        [R_GUARD_SHARED] = "SELECT COALESCE(IS_FREE_LOCK(" MD_LOCK("") "), 0), 0",
+        [R_CLOCK] = "SELECT " MD_CLOCK ", 0",
     },
 };
 

@@ -238,8 +238,20 @@ typedef enum status store_journal_fn(void *arg, int64_t seq, struct slice row);
 /* Called from another thread; must not call the store. */
 typedef void store_wake_fn(void *arg);
 
+/* What a transaction will use, so far as it is known before it begins. */
+struct store_expectation {
+    const struct key_ref *keys;
+    size_t nkeys;
+    bool everything;  /* whole databases: nobody else may write meanwhile */
+    store_key_fn *fn; /* called by store_begin for each of the keys that has a row, in any order */
+    void *arg;
+};
+
 struct store_ops {
     void (*close)(struct store *s);
+    /* Only of stores that several servers share, see store_shared; else NULL. */
+    void (*expect)(struct store *s, const struct store_expectation *e);
+    int64_t (*now_us)(const struct store *s);
     enum status (*begin)(struct store *s, enum store_txn kind, bool *ret_changed, struct error *err);
     enum status (*get_keys)(struct store *s, const struct key_ref *refs, size_t n, store_key_fn *fn,
                             void *arg, struct error *err);
@@ -315,6 +327,27 @@ static inline void store_close(struct store *s)
 {
     if (s)
         s->ops->close(s);
+}
+
+/* Whether other servers may write to the tables at any moment: nothing that was read may be remembered beyond
+   the end of its transaction. */
+static inline bool store_shared(const struct store *s)
+{
+    return s->ops->expect != NULL;
+}
+
+/* Of a shared store, before store_begin: what the transaction will use is locked (when it may write) and read
+   in the round trip that begins it. What is not told is locked when it is read. e is borrowed until
+   store_begin has returned. */
+static inline void store_expect(struct store *s, const struct store_expectation *e)
+{
+    s->ops->expect(s, e);
+}
+
+/* Of a shared store, in a transaction: the clock that all servers share, as it was when it began. */
+static inline int64_t store_now_us(const struct store *s)
+{
+    return s->ops->now_us(s);
 }
 
 /* Starts a transaction. To write: takes the write lock now, so that nothing read from here on can change

@@ -1,0 +1,104 @@
+/* The view over tables that other servers write to as well. Nothing is remembered from one transaction to the
+   next; instead the batch says beforehand which keys it will use, and their rows come with the round trip
+   that begins the transaction. */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "engine/view_internal.h"
+
+bool view_shared(const struct view *v)
+{
+    return store_shared(v->store);
+}
+
+void view_announce(struct view *v, uint32_t db, struct slice key)
+{
+    if (db < v->ndbs)
+        VEC_PUSH(v->announced, v->nannounced, v->announced_cap) = (struct key_ref){v->dbs[db].number, key};
+}
+
+void view_announce_everything(struct view *v)
+{
+    v->announced_everything = true;
+}
+
+void view_wake_all(struct view *v)
+{
+    VEC_PUSH(v->ready, v->nready, v->ready_cap) = (struct ready_key){.number = v->dbs[0].number};
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct key_ref *x = a, *y = b;
+    if (x->db != y->db)
+        return x->db < y->db ? -1 : 1;
+    return slice_cmp(x->key, y->key);
+}
+
+static enum status take_row(void *arg, const struct key_row *k)
+{
+    struct view *v = arg;
+    if (row_sound(k)) /* else whoever asks for it finds out */
+        VEC_PUSH(v->loaded, v->nloaded, v->loaded_cap) = row_new(k, cache_hash(k->db, k->key));
+    return ST_OK;
+}
+
+void view_tell_store(struct view *v)
+{
+    size_t n = 0;
+    if (v->nannounced > 1)
+        qsort(v->announced, v->nannounced, sizeof *v->announced, by_place);
+    for (size_t i = 0; i < v->nannounced; i++)
+        if (i == 0 || by_place(&v->announced[n - 1], &v->announced[i]) != 0)
+            v->announced[n++] = v->announced[i];
+    v->nannounced = n;
+    const struct store_expectation e = {
+        .keys = v->announced, .nkeys = n, .everything = v->announced_everything, .fn = take_row, .arg = v};
+    for (size_t i = 0; i < v->nloaded; i++) /* of a try that failed */
+        row_free(v->loaded[i]);
+    v->nloaded = 0;
+    store_expect(v->store, &e);
+}
+
+static bool in_use(const struct view *v, uint32_t number)
+{
+    for (uint32_t i = 0; i < v->ndbs; i++)
+        if (v->dbs[i].number == number)
+            return true;
+    return false;
+}
+
+void view_begin_shared(struct view *v)
+{
+    v->now_us = store_now_us(v->store);
+    v->counts_stale = v->counts_unsaved = false;
+    cache_drop(v->cache);
+    residents_drop_all(&v->residents);
+    for (size_t i = 0; i < v->nloaded; i++)
+        cache_add(v->cache, v->loaded[i]);
+    v->nloaded = 0;
+    for (size_t i = 0; i < v->nannounced; i++) {
+        const struct key_ref *k = &v->announced[i];
+        uint32_t hash = cache_hash(k->db, k->key);
+        if (in_use(v, k->db) && !cache_find(v->cache, k->db, k->key, hash)) {
+            struct key_row absent = {.db = k->db, .key = k->key, .type = ROW_NONE};
+            cache_add(v->cache, row_new(&absent, hash));
+        }
+    }
+    view_unannounce(v);
+}
+
+void view_unannounce(struct view *v)
+{
+    v->nannounced = 0;
+    v->announced_everything = false;
+}
+
+void view_shared_release(struct view *v)
+{
+    for (size_t i = 0; i < v->nloaded; i++)
+        row_free(v->loaded[i]);
+    mem_free(v->loaded);
+    mem_free(v->announced);
+}
