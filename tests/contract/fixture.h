@@ -71,7 +71,7 @@ static inline void new_place(void)
 static inline struct store_options options(void)
 {
     return (struct store_options){
-        .url = place.url,
+        .url = place.url[0] ? place.url : place.path,
         .durability = DURABILITY_OFF,
         .databases = DATABASES,
         .page_cache = 1 << 20,
