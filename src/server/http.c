@@ -171,7 +171,7 @@ static bool tick(struct client *c, int64_t now_us)
     if (unread && now_us - c->flushed_us > patience && now_us - c->session.active_us > patience)
         return close_slow(c, CLOSED_UNREAD);
     if (c->paused && h->deadline_us && now_us >= h->deadline_us)
-        client_resume(c); /* to be told that it is too late */
+        c->worker->look_again = true; /* to be told that it is too late */
     if (c->state != CLIENT_OPEN || c->paused || c->out.len > c->sent)
         return true;
     int64_t body_us = (int64_t)(c->in.len - c->parsed) / SLOWEST_BODY * 1000000;

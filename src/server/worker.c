@@ -292,10 +292,11 @@ static void resume_paused(struct worker *w)
         left = FULL_RETRY_US;
     if (w->lock_since_us && left < w->lock_retry_us - worker_now(w))
         left = w->lock_retry_us - worker_now(w);
-    if (left > 0) {
+    if (left > 0 && !w->look_again) {
         arm(w->pause_timer, left + 1000);
         return;
     }
+    w->look_again = false;
     for (size_t i = 0; i < w->paused.len; i++)
         client_resume(w->paused.items[i]);
     w->paused.len = 0;
