@@ -135,6 +135,10 @@ static void info_memory(struct call *c, struct buf *out)
     add_text(out, "maxmemory_policy", "noeviction");
     buf_addf(out, "mem_fragmentation_ratio:%.2f\r\n", ratio(rss, used));
     add_i64(out, "mem_fragmentation_bytes", (int64_t)rss - (int64_t)used);
+    add_i64(out, "mem_clients_slaves", 0);
+    add_u64(out, "mem_clients_normal", server_client_memory(s));
+    add_i64(out, "mem_cluster_links", 0);
+    add_i64(out, "mem_aof_buffer", 0);
     add_text(out, "mem_allocator", ALLOCATOR);
     add_i64(out, "active_defrag_running", 0);
     add_i64(out, "lazyfree_pending_objects", 0);
@@ -349,6 +353,9 @@ static void info_larder(struct call *c, struct buf *out)
     add_u64(out, "cache_hits", rows->hits);
     add_u64(out, "cache_misses", rows->misses);
     add_u64(out, "cache_evicted", rows->evicted);
+    struct engine_memory memory = engine_memory(c->server->engine);
+    add_u64(out, "collections_bytes", memory.collections);
+    add_u64(out, "memtable_bytes", memory.store);
     add_u64(out, "batches", e->batches);
     buf_addf(out, "commands_per_batch:%.2f\r\n", ratio(e->commands, e->batches));
     add_u64(out, "commits", e->commits);

@@ -227,17 +227,6 @@ static void add_keys(struct prom *p, const struct server *s)
 
 /* ---- memory ---- */
 
-static size_t client_bytes(const struct server *s)
-{
-    size_t sum = 0;
-    for (const struct session *c = s->first; c; c = c->next) {
-        struct session_usage usage;
-        c->ops->usage(c, &usage);
-        sum += usage.total;
-    }
-    return sum;
-}
-
 static void add_cache(struct prom *p, const struct server *s)
 {
     const struct cache *cache = engine_cache(s->engine);
@@ -254,7 +243,8 @@ static void add_memory(struct prom *p, struct server *s)
 {
     static const char *const parts[] = {"cache_rows", "collections", "changes", "memtables", "clients"};
     struct engine_memory engine = engine_memory(s->engine);
-    const uint64_t bytes[] = {engine.rows, engine.collections, engine.changes, engine.store, client_bytes(s)};
+    const uint64_t bytes[] = {engine.rows, engine.collections, engine.changes, engine.store,
+                              server_client_memory(s)};
     gauge(p, "larder_memory_used_bytes", "Memory that is allocated.", server_used_memory(s));
     gauge(p, "larder_memory_peak_bytes", "The most that it was.", s->stats.peak_memory);
     labelled(p, "larder_memory_bytes", PROM_GAUGE, "Parts of the memory that is allocated.", "part", parts,

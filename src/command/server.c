@@ -108,6 +108,17 @@ size_t server_used_memory(struct server *s)
     return used;
 }
 
+size_t server_client_memory(const struct server *s)
+{
+    size_t sum = 0;
+    for (const struct session *c = s->first; c; c = c->next) {
+        struct session_usage usage;
+        c->ops->usage(c, &usage);
+        sum += usage.total;
+    }
+    return sum;
+}
+
 uint64_t rate_mean(const struct rate *r)
 {
     uint64_t sum = 0;

@@ -128,6 +128,9 @@ uint64_t rate_mean(const struct rate *r);
 /* Bytes of memory in use (what is resident, where the allocator does not tell); keeps the peak. */
 size_t server_used_memory(struct server *s);
 
+/* Bytes that clients take, their buffers above all. */
+size_t server_client_memory(const struct server *s);
+
 /* What sync_wanted asked for has been done. */
 void server_saved(struct server *s);
 
