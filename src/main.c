@@ -21,6 +21,7 @@
 #include "sql/remote.h"
 #include "store/check.h"
 #include "store/migrate.h"
+#include "store/salvage.h"
 #include "store/store.h"
 
 enum { EXIT_USAGE = 2, EXIT_FINDINGS = 3 };
@@ -49,6 +50,7 @@ static int cmd_help(void)
         "Usage:\n"
         "  larder [serve] [FILE] [OPTION...]   serve clients; FILE is a config file\n"
         "  larder check [--store URL]          check the tables and the integrity of a database\n"
+        "  larder check --salvage[=skip]       give up what cannot be read of a damaged journal\n"
         "  larder migrate [--store URL]        create the tables of a database, or bring them up to date\n"
         "  larder config [--markdown]          print a config file with every option and its default\n"
         "  larder commands                     print the commands it knows, as Markdown\n"
@@ -93,16 +95,30 @@ static int cmd_commands(int argc)
     return print(&out);
 }
 
+/* Takes an argument off, if it is there. */
+static bool take_flag(int *argc, char **argv, const char *flag)
+{
+    for (int i = 0; i < *argc; i++) {
+        if (strcmp(argv[i], flag) != 0)
+            continue;
+        memmove(argv + i, argv + i + 1, (size_t)(--*argc - i) * sizeof *argv);
+        return true;
+    }
+    return false;
+}
+
 static int cmd_check(int argc, char **argv)
 {
     struct config config;
     struct error err;
     bool sound = false;
+    bool skip = take_flag(&argc, argv, "--salvage=skip"), salvage = take_flag(&argc, argv, "--salvage");
     config_init(&config);
     int code = EXIT_SUCCESS;
     if (config_load(&config, argc, argv, &err) != ST_OK)
         code = complain(err.text, EXIT_USAGE);
-    else if (store_check(config.store, stdout, &sound, &err) != ST_OK)
+    else if ((salvage || skip ? store_salvage(config.store, skip, stdout, &sound, &err)
+                              : store_check(config.store, stdout, &sound, &err)) != ST_OK)
         code = complain(err.text, EXIT_FAILURE);
     else if (!sound)
         code = EXIT_FINDINGS;

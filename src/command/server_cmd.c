@@ -199,7 +199,8 @@ const struct command server_commands[] = {
         .name = "save", .fn = save, .arity = 1,
         .flags = CMD_ADMIN | CMD_NOSCRIPT | CMD_NO_ASYNC_LOADING | CMD_NO_MULTI,
         .categories = CAT_ADMIN | CAT_SLOW | CAT_DANGEROUS,
-        .summary = "Makes everything written so far durable now, whatever the durability.", .since = "1.0.0",
+        .summary = "Answers when everything written so far is durable, whatever the durability, and in the tables.",
+        .since = "1.0.0",
         .group = "server", .complexity = "O(N) for N bytes not yet on the disk",
     },
     {

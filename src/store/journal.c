@@ -353,6 +353,11 @@ static void get_entry(struct reader *r, struct journal_entry *ret)
     }
 }
 
+struct slice journal_entries(struct slice row)
+{
+    return row.n < 1 + CHECKSUM ? SLICE("") : slice_of(row.p + 1, row.n - 1 - CHECKSUM);
+}
+
 enum status journal_open(struct slice row, struct slice *ret_entries, struct error *err)
 {
     if (row.n < 1 + CHECKSUM)
@@ -366,7 +371,7 @@ enum status journal_open(struct slice row, struct slice *ret_entries, struct err
         stored |= (uint32_t)(unsigned char)row.p[n + i] << (8 * i);
     if (stored != crc32c(slice_of(row.p, n)))
         return error_set(err, ST_CORRUPT, "its checksum is wrong");
-    *ret_entries = slice_of(row.p + 1, n - 1);
+    *ret_entries = journal_entries(row);
     return ST_OK;
 }
 

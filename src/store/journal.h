@@ -49,6 +49,9 @@ struct journal_entry {
 /* Checks a row and finds its entries: ST_CORRUPT when it is not one that was written so. */
 enum status journal_open(struct slice row, struct slice *ret_entries, struct error *err) MUST_CHECK;
 
+/* The entries of a row that journal_open refuses, for what they are worth: they may say anything. */
+struct slice journal_entries(struct slice row);
+
 /* Takes the next entry off; *ret_end: there was none. Slices borrow the row. */
 enum status journal_next(struct slice *entries, struct journal_entry *ret, bool *ret_end,
                          struct error *err) MUST_CHECK;

@@ -90,6 +90,7 @@ struct replay {
     struct journal_state state;
     int64_t last;
     size_t rows, bytes;
+    bool damaged;
     struct error *err;
 };
 
@@ -101,7 +102,9 @@ static enum status replay_row(void *arg, int64_t seq, struct slice row)
     r->last = seq;
     r->rows++;
     r->bytes += row.n;
-    return jrecover_row(r->mem, seq, row, r->err);
+    enum status st = jrecover_row(r->mem, seq, row, r->err);
+    r->damaged = st != ST_OK;
+    return st;
 }
 
 /* One transaction: some rows, or the word that all are in. */
@@ -151,11 +154,22 @@ static enum status read_all(struct store *writer, struct replay *r, struct error
     return st;
 }
 
-enum status jrecover(struct store *writer, int64_t *ret_last, struct error *err)
+/* What a person can do about it. */
+static void advise(struct error *err, const char *url)
+{
+    struct error what = *err;
+    (void)error_set(err, what.code,
+                    "%s. Keep a copy of the files, then: larder check --salvage --store %s",
+                    what.text, url);
+}
+
+enum status jrecover(struct store *writer, const char *url, int64_t *ret_last, struct error *err)
 {
     struct replay r = {.mem = memtable_new(0), .err = err};
     int64_t start = clock_mono_us();
     enum status st = read_all(writer, &r, err);
+    if (r.damaged)
+        advise(err, url);
     if (st == ST_OK && (r.rows || r.state.applying)) {
         st = apply_all(writer, &r, err);
         log_info("replayed the journal", "groups=%zu bytes=%zu ms=%lld", r.rows, r.bytes,

@@ -684,7 +684,7 @@ enum status store_open_journaled(const struct store_options *o, const struct jou
     half.page_cache /= 2;
     enum status st = store_open(&half, &s->writer, err);
     if (st == ST_OK)
-        st = jrecover(s->writer, &s->last_ticket, err);
+        st = jrecover(s->writer, o->url, &s->last_ticket, err);
     if (st == ST_OK)
         st = read_numbers(s, err);
     half.read_only = true;

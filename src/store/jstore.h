@@ -163,8 +163,9 @@ void *jthread_run(void *jstore);
 
 /* ---- jrecover.c ---- */
 
-/* Brings what the journal holds into the tables. *ret_last: the highest seq it has ever had. */
-enum status jrecover(struct store *writer, int64_t *ret_last, struct error *err) MUST_CHECK;
+/* Brings what the journal holds into the tables. *ret_last: the highest seq it has ever had. url is for
+   people. */
+enum status jrecover(struct store *writer, const char *url, int64_t *ret_last, struct error *err) MUST_CHECK;
 
 /* One row of the journal into a memtable; its bytes are copied. Nothing of one that is damaged. */
 enum status jrecover_row(struct memtable *m, int64_t seq, struct slice row, struct error *err) MUST_CHECK;

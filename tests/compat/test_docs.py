@@ -67,6 +67,7 @@ def test_examples_of_the_tables(larder):
     examples = EXAMPLE.findall((servers.ROOT / "docs" / "schema.md").read_text())
     assert len(examples) > 20
     for kind, text, expected in examples:
+        larder.store.query("SELECT 1")  # waits for tables that are current
         done = subprocess.run(tools[kind], input=text, capture_output=True, text=True, timeout=60)
         assert (done.returncode, done.stderr) == (0, ""), text
         assert "ERR" not in done.stdout, text
