@@ -300,6 +300,14 @@ static bool list_matches(const struct command *cmd, enum list_filter filter, str
     return false;
 }
 
+static size_t list_one(struct call *c, const struct command *cmd, enum list_filter filter, struct slice arg)
+{
+    if (!list_matches(cmd, filter, arg))
+        return 0;
+    reply_full_name(c->reply, cmd);
+    return 1;
+}
+
 static enum status command_list(struct call *c)
 {
     enum list_filter filter = LIST_ALL;
@@ -317,12 +325,10 @@ static enum status command_list(struct call *c)
     }
     struct slice arg = filter == LIST_ALL ? SLICE("") : c->argv[4];
     size_t mark = reply_begin_deferred(c->reply), n = 0;
-    for (int i = 0; i < command_count(); i++) {
-        const struct command *cmd = command_by_index(i, NULL);
-        if (list_matches(cmd, filter, arg)) {
-            reply_full_name(c->reply, cmd);
-            n++;
-        }
+    for (int i = 0; command_at(i); i++) {
+        n += list_one(c, command_at(i), filter, arg);
+        for (const struct command *sub = command_at(i)->subs; sub && sub->name; sub++)
+            n += list_one(c, sub, filter, arg);
     }
     reply_end_deferred(c->reply, mark, REPLY_ARRAY, n);
     return ST_OK;
