@@ -153,6 +153,7 @@ static struct store_options store_options(const struct config *c)
         .databases = (uint32_t)c->databases,
         .page_cache = c->page_cache,
         .busy_ms = (uint32_t)c->busy_timeout_ms,
+        .timeout_ms = (uint32_t)c->store_timeout_ms,
     };
 }
 

@@ -330,6 +330,8 @@ static void add_store(struct call *c, struct buf *out)
     add_u64(out, "journal_bytes", info.journal_bytes);
     add_u64(out, "memtable_rows", info.memtable_rows);
     add_u64(out, "reconnects", info.reconnects);
+    add_u64(out, "round_trips", info.round_trips);
+    add_u64(out, "conflicts", info.conflicts);
     const struct histogram *commits = info.commit_us;
     add_times(out, "commit", commits ? commits : &engine_get_stats(c->server->engine)->commit_us);
     add_times(out, "sync", info.sync_us);

@@ -143,8 +143,10 @@ enum status rshared_begin(struct rstore *s, bool write, struct error *err)
     struct rfound f = {.store = s};
     enum status st = ST_CONFLICT;
     for (int i = 0; i < TRIES && st == ST_CONFLICT; i++) {
-        if (i > 0)
+        if (i > 0) {
+            s->conflicts++;
             pause_a_little(i);
+        }
         f.n = 0;
         st = try_to_begin(s, write, &f, err);
         if (st != ST_OK)

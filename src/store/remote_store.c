@@ -26,6 +26,7 @@
 
 static void drop_connection(struct rstore *s)
 {
+    s->round_trips += s->conn ? s->conn->round_trips : 0;
     remote_close(s->conn);
     s->conn = NULL;
     s->begun = false;
@@ -428,7 +429,7 @@ enum status remote_store_open(const struct store_options *o, struct store **ret,
     struct rstore *s = mem_zalloc(sizeof *s);
     s->base.ops = &rstore_ops;
     s->url = mem_strdup(o->url);
-    s->timeout_ms = TIMEOUT_MS;
+    s->timeout_ms = o->timeout_ms ? o->timeout_ms : TIMEOUT_MS;
     s->busy_ms = o->busy_ms;
     s->backoff_ms = BACKOFF_MIN_MS;
     s->databases = o->databases;
@@ -466,7 +467,9 @@ static enum status do_info(struct store *base, struct store_info *ret, struct er
     struct rstore *s = rstore_of(base);
     int64_t two[2] = {0, 0};
     enum status st = rstore_connected(s, err);
-    *ret = (struct store_info){.reconnects = s->reconnects};
+    *ret = (struct store_info){.reconnects = s->reconnects,
+                               .round_trips = s->round_trips + (s->conn ? s->conn->round_trips : 0),
+                               .conflicts = s->conflicts};
     if (st != ST_OK)
         return st;
     struct request r = {.text = rtext(s, R_SIZE), .fn = rread_two, .arg = two};

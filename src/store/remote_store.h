@@ -74,7 +74,7 @@ struct rstore {
     bool other;                /* somebody else may have written since the last transaction */
     int64_t retry_at;          /* not before this is a connection tried again */
     uint32_t backoff_ms;       /* and how long to wait after the next failure */
-    uint64_t reconnects;
+    uint64_t reconnects, round_trips, conflicts;
     int64_t next_number;       /* larder_meta's next_db_number; -1: has to be read */
     int64_t seq_next, seq_end; /* numbers for new key rows */
     /* Of a shared store, for the running transaction: see remote_shared.c. */

@@ -202,6 +202,8 @@ struct store_info {
     uint64_t journal_bytes;          /* of changes that are not in the tables yet ... */
     uint64_t memtable_rows;          /* ... and rows */
     uint64_t reconnects;             /* times that a lost connection was made anew */
+    uint64_t round_trips;            /* to a database server, that were waited for */
+    uint64_t conflicts;              /* transactions that were begun again because others were in the way */
     const struct histogram *sync_us; /* of the log's syncs, as long as the store lives; NULL: nobody knows */
     const struct histogram *commit_us; /* of commits that become durable later, until they are; else NULL */
     char engine[64];                   /* "sqlite 3.40.1" */
@@ -298,11 +300,12 @@ struct store {
 };
 
 struct store_options {
-    const char *url; /* sqlite:PATH, or a bare path */
+    const char *url; /* sqlite:PATH, a bare path, postgres://..., mysql://... */
     enum durability durability;
     uint32_t databases;
     uint64_t page_cache; /* bytes the database's own cache may take */
     uint32_t busy_ms;    /* how long opening waits for another process's lock; afterwards nothing waits */
+    uint32_t timeout_ms; /* how long a database server may take for an answer; 0: 10 s */
     bool read_only;      /* for inspection: no lock, no migration */
 };
 
