@@ -30,14 +30,10 @@ static struct memtable *active(const struct jstore *s)
 
 /* ---- reading ---- */
 
-/* The database has changed since the reader last looked. */
-static void note_change(struct jstore *s, bool changed)
+/* The database has changed since the reader last looked: by our thread's commits, or by others? */
+static void note_change(struct jstore *s)
 {
-    uint64_t commits = atomic_load(&s->commits);
-    bool ours = atomic_load(&s->committing) || commits != s->commits_seen;
-    s->commits_seen = commits;
-    if (!changed)
-        return;
+    bool ours = atomic_load(&s->committing) || atomic_load(&s->commits) != s->commits_seen;
     if (!ours) {
         atomic_store(&s->others, true);
         return;
@@ -52,12 +48,15 @@ static void note_change(struct jstore *s, bool changed)
 static enum status begin_reading(struct jstore *s, struct error *err)
 {
     bool changed = false;
+    uint64_t commits = atomic_load(&s->commits);
     enum status st = store_begin(s->reader, STORE_READ, &changed, err);
     if (st != ST_OK)
         return st;
     s->reading = true;
     s->checked_us = clock_mono_us();
-    note_change(s, changed);
+    if (changed)
+        note_change(s);
+    s->commits_seen = commits; /* those behind it may or may not be in what is seen */
     return ST_OK;
 }
 
@@ -371,7 +370,8 @@ static void freeze(struct jstore *s)
     s->frozen = s->layers.mem[1] = active(s);
     s->frozen_upto = s->last_ticket;
     s->frozen_whole = s->whole_waits;
-    s->layers.mem[0] = memtable_new(stats.peak);
+    s->layers.mem[0] = s->spare ? s->spare : memtable_new(stats.peak);
+    s->spare = NULL;
     if (s->tail)
         s->tail->sealed = true;
     if (s->whole_waits) /* applied with the rest */
@@ -433,7 +433,7 @@ static void advance(struct jstore *s)
     if (s->failed != ST_OK)
         return;
     if (s->layers.mem[1] && !s->frozen) {
-        memtable_free(s->layers.mem[1]);
+        s->spare = memtable_renew(s->layers.mem[1], memtable_stats(s->layers.mem[1]).peak);
         s->layers.mem[1] = NULL;
     }
     if (should_freeze(s))
@@ -578,6 +578,7 @@ static void free_jstore(struct jstore *s)
     drop_groups(s);
     memtable_free(s->layers.mem[0]);
     memtable_free(s->layers.mem[1]);
+    memtable_free(s->spare);
     memtable_free(s->direct);
     mem_apply_free(s->apply);
     store_close(s->reader);

@@ -74,7 +74,8 @@ struct jstore {
     struct journal_options options;
 
     /* The owner's. */
-    struct layers layers; /* mem[0] active, mem[1] frozen */
+    struct layers layers;   /* mem[0] active, mem[1] frozen */
+    struct memtable *spare; /* an empty one, with its memory: the next active one */
     bool in_txn, writing, lazy;
     bool reading;        /* a read transaction of the reader has begun */
     int64_t last_ticket; /* of the last commit */
@@ -146,6 +147,7 @@ struct jstore {
     bool frozen_counted; /* that is known */
     int64_t apply_began_us; /* when that began */
     int64_t slice_us;       /* when its last slice was taken */
+    double row_us;          /* what a row of a slice takes, about */
     int64_t written_us;     /* when a group was last written */
     int64_t lock_since_us;  /* since when another process has the lock */
     int64_t retry_us;       /* not before, after a failure */

@@ -14,14 +14,15 @@
 #include "store/journal.h"
 #include "store/jstore.h"
 
-#define DIRECT_ROWS    16                /* a group of up to so many rows goes straight into the tables */
-#define MIN_SLICE      32                /* rows */
-#define SORT_ROWS      4096              /* in one step */
-#define MANY_ROWS      16384             /* at a time, where nobody else has to wait */
-#define DROP_ROWS      16                /* of the journal, with a group or a slice */
-#define IDLE_SLICE_US  2000              /* what a slice may take when nothing else is to do */
-#define QUIET_US       10000             /* without a group for so long, what is left is applied */
-#define WRITE_EVERY_US 100000            /* between two groups that nobody waits for ... */
+#define DIRECT_ROWS    8      /* a group of up to so many rows goes straight into the tables */
+#define MIN_SLICE      32     /* rows */
+#define SORT_ROWS      4096   /* in one step */
+#define MANY_ROWS      16384  /* at a time, where nobody else has to wait */
+#define DROP_ROWS      16     /* of the journal, with a group or a slice */
+#define MAX_SLICE_US   4000   /* what a slice takes at most along with a group, unless the journal is full */
+#define IDLE_SLICE_US  2000   /* what a slice may take when nothing else is to do */
+#define QUIET_US       10000  /* without a group for so long, what is left is applied */
+#define WRITE_EVERY_US 100000 /* between two groups that nobody waits for ... */
 #define EAGER_BYTES    ((size_t)4 << 20) /* ... unless there is so much */
 #define LOCK_RETRY_US  5000
 #define RETRY_US       100000
@@ -109,6 +110,9 @@ static size_t pace(const struct jstore *s, size_t bytes, int64_t now)
     if (until > now && now >= s->slice_us)
         by_time = (size_t)((double)left * (double)(now - s->slice_us) / (double)(until - s->slice_us));
     size_t rows = by_size > by_time ? by_size : by_time;
+    size_t most = s->row_us > 0 ? (size_t)(MAX_SLICE_US / s->row_us) : MIN_SLICE;
+    if (rows > most && s->behind_bytes < half)
+        rows = most;
     return rows < MIN_SLICE ? MIN_SLICE : rows;
 }
 
@@ -145,8 +149,10 @@ static enum status go_along(struct jstore *s, const struct jgroup *g, bool *ret_
         return ST_OK;
     }
     int64_t now = clock_mono_us();
-    st = apply_rows(s, pace(s, g->row.len, now), ret_last, err);
+    size_t rows = pace(s, g->row.len, now);
+    st = apply_rows(s, rows, ret_last, err);
     s->slice_us = now;
+    s->row_us += ((double)(clock_mono_us() - now) / (double)rows - s->row_us) / 8;
     return st;
 }
 
@@ -429,8 +435,10 @@ static void sweep(struct jstore *s)
     struct sweep_result r;
     struct error err;
     pthread_mutex_unlock(&s->lock);
+    atomic_store(&s->committing, true);
     enum status st = store_sweep(s->writer, &b, &r, &err);
     atomic_fetch_add(&s->commits, 1);
+    atomic_store(&s->committing, false);
     pthread_mutex_lock(&s->lock);
     s->sweep_rows = 0;
     if (st != ST_OK)
