@@ -510,6 +510,13 @@ static void space_is_given_back(void)
 
 #define CRASH_KEYS 10
 
+static long number_in(struct slice value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.*s", (int)value.n, value.p);
+    return strtol(text, NULL, 10);
+}
+
 /* Commits CRASH_KEYS keys that all have the same number, and a set of as many members, again and again; a
    byte on standard output says that a commit has returned. */
 static int role_write(const char *durability)
@@ -526,7 +533,7 @@ static int role_write(const char *durability)
         k[i] = string_row(0, slice_str(name[i]), SLICE(""));
         if (get_key(s, 0, k[i].key, &r)) {
             k[i].seq = r.keys[r.nkeys - 1].seq;
-            n = atol(r.keys[r.nkeys - 1].value.p);
+            n = number_in(r.keys[r.nkeys - 1].value);
         }
     }
     for (;;) {
@@ -555,7 +562,7 @@ static long read_progress(void)
     CHECK(r.nkeys == 0 || r.nkeys == CRASH_KEYS);
     for (size_t i = 0; i < r.nkeys; i++) {
         CHECK_SLICE(r.keys[i].value, r.keys[0].value);
-        n = strtol(r.keys[i].value.p, NULL, 10);
+        n = number_in(r.keys[i].value);
     }
     for (long id = n; id <= n + 1 && id > 0; id++) {
         struct item_scan q = {.table = ITEM_LIST, .id = id, .order = ITEMS_BY_POS, .limit = 100};
