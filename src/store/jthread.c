@@ -331,6 +331,22 @@ static void adapt(struct jstore *s, int64_t took_us)
         s->idle_rows += s->idle_rows / 4;
 }
 
+/* The journal has it all, so that nobody needs to know before another process has had the lock for long. */
+static void apply_failed(struct jstore *s, const struct error *err)
+{
+    int64_t now = clock_mono_us();
+    if (err->code == ST_BUSY && s->lock_since_us == 0)
+        s->lock_since_us = now;
+    if (err->code == ST_BUSY && now - s->lock_since_us < (int64_t)s->options.lock_ms * 1000) {
+        s->retry_us = now + LOCK_RETRY_US;
+        return;
+    }
+    s->lock_since_us = 0;
+    s->stuck = err->code;
+    s->failure = *err;
+    s->retry_us = now + RETRY_US;
+}
+
 /* While there is no group to write. */
 static void apply_idly(struct jstore *s)
 {
@@ -348,12 +364,12 @@ static void apply_idly(struct jstore *s)
     }
     pthread_mutex_lock(&s->lock);
     slice_over(s, st, last);
-    s->stuck = st;
-    if (st != ST_OK) { /* the journal has it all */
-        s->failure = err;
-        s->retry_us = clock_mono_us() + RETRY_US;
-    }
-    if (st != ST_OK || last)
+    s->stuck = ST_OK;
+    if (st == ST_OK)
+        s->lock_since_us = 0;
+    else
+        apply_failed(s, &err);
+    if (s->stuck != ST_OK || last)
         tell(s);
 }
 
