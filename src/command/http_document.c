@@ -145,7 +145,9 @@ static enum status add_row(struct call *c, struct http_writer *w, void *arg)
     http_add_name(w, "key");
     http_add_text(w, m->key);
     http_add_name(w, "type");
-    buf_addf(w->out, "\"%s\"", row_type_name(v.type));
+    buf_add(w->out, "\"", 1);
+    buf_add_slice(w->out, slice_str(row_type_name(v.type)));
+    buf_add(w->out, "\"", 1);
     http_add_name(w, "value");
     if (v.type != ROW_STRING)
         st = add_collection(c, m->key, &v);

@@ -19,12 +19,13 @@ import time
 
 import chart
 import collections_bench
+import http_bench
 import servers
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KEYS, CLIENTS, VALUE = 1_000_000, 50, 64
 
-PARTS = ["strings", "collections", "large", "memory", "sweep"]
+PARTS = ["strings", "collections", "large", "memory", "sweep", "http"]
 
 # name: (redis-benchmark arguments, does it write)
 STRINGS = {
@@ -95,17 +96,19 @@ def compare_strings(options, load, results):
                 s.remove()
 
 
+def median(runs):
+    rates = [x["rps"] for x in runs]
+    return {"rps": statistics.median(rates), "min": min(rates), "max": max(rates),
+            "p50_ms": statistics.median(x["p50_ms"] for x in runs), "p99_ms": statistics.median(x["p99_ms"] for x in runs)}
+
+
 def run_pair(results, pair, name, rounds, test):
     runs = {s.name: [] for s in pair}
     for _ in range(rounds):
         for s in pair:
             runs[s.name].append(test(s))
     redis, larder = (runs[s.name] for s in pair)
-    row = {"test": name}
-    for label, r in (("redis", redis), ("larder", larder)):
-        rates = [x["rps"] for x in r]
-        row[label] = {"rps": statistics.median(rates), "min": min(rates), "max": max(rates),
-                      "p50_ms": statistics.median(x["p50_ms"] for x in r), "p99_ms": statistics.median(x["p99_ms"] for x in r)}
+    row = {"test": name, "redis": median(redis), "larder": median(larder)}
     row["ratio"] = row["larder"]["rps"] / row["redis"]["rps"]
     results.append(row)
     say(f"{name:28} redis {row['redis']['rps']:>10,.0f}/s  larder {row['larder']['rps']:>10,.0f}/s  x {row['ratio']:.2f}")
@@ -189,6 +192,8 @@ def markdown(report):
                   f"{s['get_p99_ms_sweeping']:.2f} ms, without a sweep {s['get_p99_ms_idle']:.2f} ms."]
     if report.get("large"):
         lines += collections_bench.markdown(report["large"])
+    if report.get("http"):
+        lines += http_bench.markdown(report["http"])
     return "\n".join(lines) + "\n"
 
 
@@ -226,6 +231,8 @@ def main():
             report["memory"] = memory_and_start(options)
         if "sweep" in parts:
             report["sweep"] = sweep_latency(options, load)
+        if "http" in parts:
+            report["http"] = http_bench.compare(options, redis_benchmark, median, say)
     out = os.path.join(ROOT, "bench", "results")
     os.makedirs(out, exist_ok=True)
     stamp = time.strftime("%Y%m%d-%H%M%S")
