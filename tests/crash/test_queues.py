@@ -153,32 +153,93 @@ def verify_popped(c, pushers, poppers, kills):
         assert sorted_by_pusher(popper.taken)
 
 
-@pytest.mark.parametrize("options", [[], ["--cache-memory", "0"], ["--durability", "off"]], ids=["default", "uncached", "off"])
+class Clients:
+    """All of them, and what they know."""
+
+    def __init__(self, seed):
+        self.pushers = [Pusher(i, seed + i, b"queue") for i in range(PUSHERS)]
+        self.pop_pushers = [Pusher(i, seed + 10 + i, b"pops") for i in range(PUSHERS)]
+        self.movers = [Mover(i, seed + 20 + i) for i in range(MOVERS)]
+        self.poppers = [Popper(i, seed + 30 + i) for i in range(POPPERS)]
+        self.all = [*self.pushers, *self.pop_pushers, *self.movers, *self.poppers]
+        self.saved = {}
+
+    def save(self, server):
+        """What was acknowledged until now stays, whatever the durability."""
+        known = {client: set(client.acknowledged) for client in (*self.pushers, *self.pop_pushers)}
+        known |= {mover: (mover.taken.copy(), mover.done.copy()) for mover in self.movers}
+        known |= {popper: set(popper.taken) for popper in self.poppers}
+        with server.connect() as c:
+            assert c("SAVE") == b"OK"
+        self.saved = known
+
+    def forget(self, c):
+        """Where the server may lose what it acknowledged in the last moments: that is taken out of what the clients know,
+        so that the rest can be verified. It is what each of them did last, and nothing of it was saved."""
+        queue, done = c("LRANGE", "queue", 0, -1), set(c("LRANGE", "done", 0, -1))
+        work = {item for mover in self.movers for item in c("LRANGE", mover.work, 0, -1)}
+        there = done.union(work, queue)
+        for pusher in self.pushers:
+            self._forget_pushes(pusher, sum(item in there for item in pusher.sent), self.saved.get(pusher, set()))
+            assert set(pusher.sent) <= there, "a push in the middle is lost"
+        for mover in self.movers:
+            taken, finished = self.saved.get(mover, (set(), set()))
+            assert taken <= work | done and finished <= done, "a move that was saved is undone"
+            mover.taken &= work | done
+            mover.done &= done
+
+        left = set(c("LRANGE", "pops", 0, -1))
+        handed = set().union(*(popper.taken for popper in self.poppers))
+        undone = handed & left
+        for pusher in self.pop_pushers:
+            still = [i for i, item in enumerate(pusher.sent) if item in left]
+            assert not still or still == list(range(still[0], still[-1] + 1)), "a push in the middle is lost"
+            saved = self.saved.get(pusher, set())
+            if still:
+                undone |= handed.intersection(pusher.sent[still[-1] + 1 :])
+            else:  # whether what nobody was given had been pushed, nobody can tell
+                still = [i for i, item in enumerate(pusher.sent) if item in handed or item in saved] or [-1]
+            self._forget_pushes(pusher, still[-1] + 1, saved)
+        for popper in self.poppers:
+            assert not undone & self.saved.get(popper, set()), "a pop that was saved is undone"
+            popper.taken = [item for item in popper.taken if item not in undone]
+        self.saved = {}
+
+    @staticmethod
+    def _forget_pushes(pusher, kept, saved):
+        assert saved <= set(pusher.sent[:kept]), "a push that was saved is lost"
+        pusher.sent = pusher.sent[:kept]
+        pusher.acknowledged = [item for item in pusher.acknowledged if item in set(pusher.sent)]
+
+
+@pytest.mark.parametrize("options", [[], ["--cache-memory", "0"], ["--durability", "everysec"], ["--durability", "off"]], ids=["default", "uncached", "everysec", "off"])
 def test_queues_with_waiting_clients(fleet, options):
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     r = random.Random(seed)
     larder = fleet.larder("--sweep-interval", "50ms", *options)
-    pushers = [Pusher(i, seed + i, b"queue") for i in range(PUSHERS)]
-    pop_pushers = [Pusher(i, seed + 10 + i, b"pops") for i in range(PUSHERS)]
-    movers = [Mover(i, seed + 20 + i) for i in range(MOVERS)]
-    poppers = [Popper(i, seed + 30 + i) for i in range(POPPERS)]
-    clients = [*pushers, *pop_pushers, *movers, *poppers]
+    lossy = "--durability" in options
+    clients = Clients(seed)
+    pushers, movers, poppers = clients.pushers, clients.movers, clients.poppers
     kills = 4 * int(os.environ.get("LARDER_CRASH_FACTOR", 1))
     for kill in range(1, kills + 1):
-        for client in clients:
+        for client in clients.all:
             client.start(larder)
         target = sum(len(p.acknowledged) for p in pushers) + r.randint(1, 150)
-        wait.until(lambda: sum(len(p.acknowledged) for p in pushers) >= target or any(x.problem for x in clients), "items are pushed")
+        wait.until(lambda: sum(len(p.acknowledged) for p in pushers) >= target or any(x.problem for x in clients.all), "items are pushed")
+        if lossy and r.random() < 0.7:
+            clients.save(larder)
         time.sleep(r.uniform(0, 0.2))
         larder.kill()
-        for client in clients:
+        for client in clients.all:
             client.join()
         larder.check()
         larder.start()
         with larder.connect() as c:
+            if lossy:
+                clients.forget(c)
             verify_moved(c, pushers, movers)
-            verify_popped(c, pop_pushers, poppers, kill)
+            verify_popped(c, clients.pop_pushers, poppers, kill)
     assert sum(len(m.done) for m in movers) > 10 and sum(len(p.taken) for p in poppers) > 10
     larder.check_log()
 

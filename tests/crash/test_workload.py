@@ -1,5 +1,7 @@
 """The crash test's own check, on redis-server: it accepts what is right and finds what was lost."""
 
+import random
+
 import pytest
 
 from crash.workload import Workload
@@ -44,11 +46,18 @@ def test_what_is_right_is_accepted(load_and_server):
 )
 def test_damage_is_found(load_and_server, damage):
     load, server = load_and_server
-    existing = next(key for key in load.writers[1].keys if key.startswith(b"w1:key:")).decode().rsplit(":", 1)[1]
+    with server.connect() as c:
+        keys = sorted(c("KEYS", "w1:key:*"))
+    existing = next(key for key in keys if key.startswith(b"w1:key:")).decode().rsplit(":", 1)[1]
     with server.connect() as c:
         c(*(word.format(existing) for word in damage))
     with pytest.raises(AssertionError):
         load.verify(server)
+
+
+def run(connection, commands):
+    if commands:
+        connection.pipeline([args for command in commands for args in command.frames()])
 
 
 def test_sent_but_not_acknowledged_may_be_there_or_not(load_and_server):
@@ -58,12 +67,74 @@ def test_sent_but_not_acknowledged_may_be_there_or_not(load_and_server):
     commands = [writer._command() for _ in range(20)]
     with server.connect() as c:
         for done in (0, 7, 20):
-            writer.sent.clear()
-            writer.sent.extend(commands)
-            writer.increments_sent += sum(command.counts for command in commands)
-            c.pipeline([args for command in commands[:done] for args in command.frames()])
+            writer.history = list(commands)
+            run(c, commands[:done])
             before = dict(writer.keys)
             load.verify(server)
             for command in commands[:done]:
                 command.apply(before)
             assert writer.keys == before
+
+
+@pytest.fixture
+def lost(load_and_server, fleet):
+    """lost(keep): another server, which has of each writer's history only what keep(history) leaves."""
+    load, _ = load_and_server
+
+    def make(keep):
+        other = fleet.redis()
+        with other.connect() as c:
+            for writer in load.writers:
+                assert writer.answered == len(writer.history) > 100
+                run(c, keep(writer.history))
+        return load, other
+
+    return make
+
+
+def changes_keys(command):
+    return command.args[0] == b"INCR" and not command.counts
+
+
+def test_the_end_may_be_missing_where_that_is_allowed(lost):
+    r = random.Random(1)
+    load, server = lost(lambda history: history[: r.randrange(len(history))])
+    with pytest.raises(AssertionError, match="acknowledged"):
+        load.verify(server)
+    load.verify(server, lossy=True)
+    load.verify(server)
+
+
+def test_what_was_saved_is_there(lost):
+    load, server = lost(lambda history: history[:-50])
+    writer = load.writers[1]
+    last = max(i for i, command in enumerate(writer.history[:-50]) if changes_keys(command))
+    writer.saved = last + 1
+    load.verify(server, lossy=True)
+
+
+def test_what_was_saved_is_missing(lost):
+    load, server = lost(lambda history: history[:-50])
+    writer = load.writers[1]
+    writer.saved = 1 + max(i for i, command in enumerate(writer.history) if changes_keys(command))
+    assert writer.saved > len(writer.history) - 50
+    with pytest.raises(AssertionError, match="saved"):
+        load.verify(server, lossy=True)
+
+
+def test_nothing_may_be_missing_in_the_middle(lost):
+    def without_one(history):
+        gone = max(i for i, command in enumerate(history[:-20]) if changes_keys(command))
+        return history[:gone] + history[gone + 1 :]
+
+    load, server = lost(without_one)
+    with pytest.raises(AssertionError, match="explains"):
+        load.verify(server, lossy=True)
+
+
+def test_the_shared_counter_is_bounded_where_something_was_lost(lost):
+    load, server = lost(lambda history: history[:-50])
+    with server.connect() as c:
+        c("INCRBY", "shared:counter", 20)
+    with pytest.raises(AssertionError, match="shared counter"):
+        load.verify(server, lossy=True)

@@ -4,9 +4,11 @@ Each writer has keys of its own and sends its commands on one connection, in ord
 be exactly as some prefix of what it sent leaves them, and that prefix holds everything that was acknowledged: no
 acknowledged command may be lost, no command may be half done, none may take effect before an earlier one. Commands
 on keys that all writers share are checked for what must hold whatever their order was.
+
+Where the server may lose what it acknowledged a moment ago, the prefix holds what was saved: all that had been
+acknowledged when SAVE was sent and answered. It is a prefix there, too: nothing is missing in the middle.
 """
 
-import collections
 import dataclasses
 import random
 import threading
@@ -235,10 +237,11 @@ class Writer:
         self.name = b"w%d" % number
         self.random = random.Random(seed)
         self.serial = 0
-        self.keys = {}  # as the acknowledged commands leave them
-        self.sent = collections.deque()  # not acknowledged yet
+        self.keys = {}  # as they were found last
+        self.history = []  # what was sent since then ...
+        self.answered = 0  # ... and how much of it was acknowledged ...
+        self.saved = 0  # ... and how much is safe whatever the durability
         self.acknowledged = 0
-        self.increments_sent = self.increments_acknowledged = 0
         self.stopping = False
         self.problem = None
         self.thread = None
@@ -271,18 +274,15 @@ class Writer:
 
     def _pipeline(self, connection):
         commands = [self._command() for _ in range(self.random.choice([1, 1, 1, 2, 5, 30]))]
-        self.sent.extend(commands)
-        self.increments_sent += sum(command.counts for command in commands)
+        self.history += commands
         connection.send(b"".join(encode(args) for command in commands for args in command.frames()))
         for command in commands:
             for args in command.frames():
                 reply = connection.read()
                 if reply.is_error:
                     raise AssertionError(f"{args[:2]!r} answered {reply!r}")
-            self.sent.popleft()
-            command.apply(self.keys)
+            self.answered += 1
             self.acknowledged += 1
-            self.increments_acknowledged += command.counts
 
     def _command(self):
         r = self.random
@@ -327,26 +327,36 @@ class Writer:
         parts += [self._family(name, value, alone=False) for name in self.families if name != b"transaction"]
         return transaction(parts)
 
-    def verify(self, connection):
-        """The server has what some prefix of the sent commands leaves, all acknowledged ones included."""
-        mentioned = set(self.keys)
-        after = dict(self.keys)
-        for command in self.sent:
-            command.apply(after)
-            mentioned.update(after)
+    def verify(self, connection, lossy):
+        """The server has what some prefix of the sent commands leaves, all acknowledged (or saved) ones included.
+        Returns how many increments of the shared counter the shortest and the longest such prefix has."""
+        expected, mentioned = dict(self.keys), set(self.keys)
+        for command in self.history:
+            command.apply(expected)
+            mentioned.update(expected)
         actual = read(connection, sorted(mentioned))
         expected = dict(self.keys)
-        first_problem = self._difference(expected, actual)
-        for command in self.sent:
-            if expected == actual:
-                break
-            command.apply(expected)
-        assert expected == actual, (
-            f"{self.name.decode()}: {self.acknowledged} commands acknowledged, {len(self.sent)} more sent, and no "
-            f"number of them explains what is there. Against those acknowledged: {first_problem}"
+        lengths, problem = [], []
+        for length in range(len(self.history) + 1):
+            if length >= (self.saved if lossy else self.answered) and expected == actual:
+                lengths.append(length)
+            if length == self.answered:
+                problem = self._difference(expected, actual)
+            if length < len(self.history):
+                self.history[length].apply(expected)
+        assert lengths, (
+            f"{self.name.decode()}: {self.answered} commands acknowledged, {self.saved} of them saved, "
+            f"{len(self.history)} sent, and no number of them explains what is there. Against those acknowledged: {problem}"
         )
-        self.keys = expected
-        self.sent.clear()
+        increments = [sum(command.counts for command in self.history[:length]) for length in (lengths[0], lengths[-1])]
+        self.forget(actual)
+        return increments
+
+    def forget(self, keys):
+        """What was sent and lost is lost for good: it may not come back after the next crash."""
+        self.keys = keys
+        self.history = []
+        self.answered = self.saved = 0
 
     @staticmethod
     def _difference(expected, actual):
@@ -382,6 +392,7 @@ class Workload:
 
     def __init__(self, writers, seed):
         self.writers = [Writer(i, seed * 1000 + i) for i in range(writers)]
+        self.counter = 0  # the shared one, as it was found last
 
     @property
     def acknowledged(self):
@@ -399,17 +410,20 @@ class Workload:
         for writer in self.writers:
             writer.join()
 
-    def verify(self, server):
+    def save(self, server):
+        """What was acknowledged until now stays, whatever the durability."""
+        answered = [writer.answered for writer in self.writers]
         with server.connect() as connection:
-            for writer in self.writers:
-                writer.verify(connection)
+            assert connection("SAVE") == b"OK"
+        for writer, count in zip(self.writers, answered):
+            writer.saved = count
+
+    def verify(self, server, lossy=False):
+        with server.connect() as connection:
+            increments = [writer.verify(connection, lossy) for writer in self.writers]
             counter = int(connection("GET", SHARED_COUNTER) or 0)
-            least = sum(writer.increments_acknowledged for writer in self.writers)
-            most = sum(writer.increments_sent for writer in self.writers)
-            assert least <= counter <= most, f"shared counter: {least} acknowledged, {most} sent, {counter} found"
+            least, most = (self.counter + sum(bounds) for bounds in zip(*increments))
+            assert least <= counter <= most, f"shared counter: at least {least}, at most {most}, {counter} found"
             values = set(connection("MGET", *SHARED_GROUP))
             assert len(values) == 1, f"an MSET is half there: {values}"
-            # What was sent and lost is lost for good: it may not come back after the next crash.
-            for writer in self.writers:
-                writer.increments_sent = writer.increments_acknowledged = 0
-            self.writers[0].increments_sent = self.writers[0].increments_acknowledged = counter
+            self.counter = counter
