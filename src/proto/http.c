@@ -607,12 +607,14 @@ void http_add_head(struct buf *out, size_t start, const struct http_head *head)
 
 size_t http_format_date(char out[HTTP_DATE_CHARS], int64_t seconds)
 {
-    static const char days[] = "SunMonTueWedThuFriSat", months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    static const char days[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+    static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
     time_t t = (time_t)seconds;
     struct tm tm;
     if (!gmtime_r(&t, &tm) || tm.tm_year < 0 || tm.tm_year > 8099)
         return 0;
-    return (size_t)snprintf(out, HTTP_DATE_CHARS, "Date: %.3s, %02d %.3s %04d %02d:%02d:%02d GMT\r\n",
-                            days + 3 * tm.tm_wday, tm.tm_mday, months + 3 * tm.tm_mon, tm.tm_year + 1900,
-                            tm.tm_hour, tm.tm_min, tm.tm_sec);
+    return (size_t)snprintf(out, HTTP_DATE_CHARS, "Date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\n",
+                            days[tm.tm_wday], tm.tm_mday, months[tm.tm_mon], tm.tm_year + 1900, tm.tm_hour,
+                            tm.tm_min, tm.tm_sec);
 }
