@@ -185,7 +185,10 @@ enum status engine_begin(struct engine *e, bool write, struct error *ret_write_e
         return st;
     }
     e->stats.batches++;
-    return engine_begun(e, changed, err);
+    st = engine_begun(e, changed, err);
+    if (st == ST_OK && !shared && e->view.nannounced)
+        view_load_announced(&e->view);
+    return st;
 }
 
 void engine_enter(struct engine *e)

@@ -51,6 +51,9 @@ void view_count_lookups(struct view *v, bool on);
 /* Whether other servers write to the same tables. If so, before engine_begin: a key that the batch will use
    (borrowed until its end); or that it changes whole databases. What is not announced costs a round trip. */
 bool view_shared(const struct view *v);
+
+/* Whether announcing is of use: where reads are round trips, shared or not. */
+bool view_wants_announcements(const struct view *v);
 void view_announce(struct view *v, uint32_t db, struct slice key);
 void view_announce_everything(struct view *v);
 

@@ -12,6 +12,11 @@ bool view_shared(const struct view *v)
     return store_shared(v->store);
 }
 
+bool view_wants_announcements(const struct view *v)
+{
+    return v->store->far;
+}
+
 void view_announce(struct view *v, uint32_t db, struct slice key)
 {
     if (db < v->ndbs)
@@ -44,7 +49,8 @@ static enum status take_row(void *arg, const struct key_row *k)
     return ST_OK;
 }
 
-void view_tell_store(struct view *v)
+/* In order, each once. */
+static void sort_announced(struct view *v)
 {
     size_t n = 0;
     if (v->nannounced > 1)
@@ -53,8 +59,16 @@ void view_tell_store(struct view *v)
         if (i == 0 || by_place(&v->announced[n - 1], &v->announced[i]) != 0)
             v->announced[n++] = v->announced[i];
     v->nannounced = n;
-    const struct store_expectation e = {
-        .keys = v->announced, .nkeys = n, .everything = v->announced_everything, .fn = take_row, .arg = v};
+}
+
+void view_tell_store(struct view *v)
+{
+    sort_announced(v);
+    const struct store_expectation e = {.keys = v->announced,
+                                        .nkeys = v->nannounced,
+                                        .everything = v->announced_everything,
+                                        .fn = take_row,
+                                        .arg = v};
     for (size_t i = 0; i < v->nloaded; i++) /* of a try that failed */
         row_free(v->loaded[i]);
     v->nloaded = 0;
@@ -69,12 +83,9 @@ static bool in_use(const struct view *v, uint32_t number)
     return false;
 }
 
-void view_begin_shared(struct view *v)
+/* What was read of the announced keys, and that there is nothing of the others. */
+static void take_announced(struct view *v)
 {
-    v->now_us = store_now_us(v->store);
-    v->counts_stale = v->counts_unsaved = false;
-    cache_drop(v->cache);
-    residents_drop_all(&v->residents);
     for (size_t i = 0; i < v->nloaded; i++)
         cache_add(v->cache, v->loaded[i]);
     v->nloaded = 0;
@@ -86,6 +97,34 @@ void view_begin_shared(struct view *v)
             cache_add(v->cache, row_new(&absent, hash));
         }
     }
+    view_unannounce(v);
+}
+
+void view_begin_shared(struct view *v)
+{
+    v->now_us = store_now_us(v->store);
+    v->counts_stale = v->counts_unsaved = false;
+    cache_drop(v->cache);
+    residents_drop_all(&v->residents);
+    take_announced(v);
+}
+
+void view_load_announced(struct view *v)
+{
+    struct error ignored;
+    size_t n = 0;
+    sort_announced(v);
+    for (size_t i = 0; i < v->nannounced; i++) {
+        const struct key_ref *k = &v->announced[i];
+        if (!cache_find(v->cache, k->db, k->key, cache_hash(k->db, k->key)))
+            v->announced[n++] = *k;
+    }
+    v->nannounced = n;
+    if (n > 0 && store_get_keys(v->store, v->announced, n, take_row, v, &ignored) == ST_OK)
+        take_announced(v);
+    for (size_t i = 0; i < v->nloaded; i++)
+        row_free(v->loaded[i]);
+    v->nloaded = 0;
     view_unannounce(v);
 }
 

@@ -220,12 +220,12 @@ static enum status begin(struct worker *w, struct error *write_err, struct error
     return st;
 }
 
-/* Over tables that others write to: what the calls from `at` on will use. Returns where it is enough. */
+/* Where reads are round trips: what the calls from `at` on will use. Returns where it is enough. */
 static size_t announce(struct worker *w, size_t at)
 {
     struct batch *b = &w->batch;
     size_t n = 0;
-    if (!view_shared(w->server.view))
+    if (!view_wants_announcements(w->server.view))
         return b->ncalls;
     if (b->write && blocking_clients(w->server.blocking))
         block_announce(&w->server);

@@ -428,6 +428,7 @@ enum status remote_store_open(const struct store_options *o, struct store **ret,
 {
     struct rstore *s = mem_zalloc(sizeof *s);
     s->base.ops = &rstore_ops;
+    s->base.far = true;
     s->url = mem_strdup(o->url);
     s->timeout_ms = o->timeout_ms ? o->timeout_ms : TIMEOUT_MS;
     s->busy_ms = o->busy_ms;

@@ -297,6 +297,7 @@ struct store_ops {
 
 struct store {
     const struct store_ops *ops;
+    bool far; /* every read is a round trip: many keys are better asked for at once */
 };
 
 struct store_options {
