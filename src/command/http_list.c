@@ -66,7 +66,7 @@ void http_keys_list(struct http_api *api, struct http_call *x)
 struct found {
     struct slice key;
     enum row_type type;
-    int64_t size, first, version, expire_at;
+    int64_t id, size, first, version, expire_at;
 };
 
 struct page {
@@ -83,11 +83,11 @@ static enum status note_key(void *arg, struct slice key, const struct key_row *r
     const struct key_query *q = p->query;
     if ((q->type != ROW_NONE && row->type != q->type) || (q->match.p && !glob_match(q->match, key, false)))
         return ST_OK;
-    bool is_short = row->type == ROW_STRING && row->id == 0;
     p->at[p->n++] = (struct found){
         .key = arena_copy(p->arena, key),
         .type = row->type,
-        .size = is_short ? (int64_t)row->value.n : row->size,
+        .id = row->id,
+        .size = row->size,
         .first = row->first,
         .version = row->version,
         .expire_at = row->expire_at,
@@ -95,18 +95,25 @@ static enum status note_key(void *arg, struct slice key, const struct key_row *r
     return ST_OK;
 }
 
-/* A hash of which fields have expired is smaller than its row says, and has another version. */
+/* A short string's size is that of its value. A hash of which fields have expired is smaller than its row
+   says, and has another version. */
 static enum status look_closer(struct call *c, struct found *f)
 {
+    const struct row *row;
     struct coll *h;
     bool wrong;
-    if (f->type != ROW_HASH || f->first == 0 || f->first > view_now(c->view))
-        return ST_OK;
-    enum status st = coll_open(c->view, call_db(c), f->key, ROW_HASH, &h, &wrong);
-    if (st != ST_OK || !h)
-        return st;
-    f->size = coll_size(h);
-    return view_version(c->view, call_db(c), f->key, &f->version);
+    enum status st = ST_OK;
+    if (f->type == ROW_STRING && f->id == 0) {
+        st = view_get(c->view, call_db(c), f->key, &row);
+        f->size = st == ST_OK && row ? row_string_size(row) : 0;
+    } else if (f->type == ROW_HASH && f->first != 0 && f->first <= view_now(c->view)) {
+        st = coll_open(c->view, call_db(c), f->key, ROW_HASH, &h, &wrong);
+        if (st == ST_OK && h) {
+            f->size = coll_size(h);
+            st = view_version(c->view, call_db(c), f->key, &f->version);
+        }
+    }
+    return st;
 }
 
 static enum status add_found(struct call *c, struct http_writer *w, void *arg)

@@ -165,9 +165,9 @@ enum status view_scan(struct view *v, uint32_t db, int64_t *cursor, uint32_t cou
 enum status view_each_key(struct view *v, uint32_t db, struct slice prefix, view_key_fn *fn,
                           void *arg) MUST_CHECK;
 
-/* Calls fn for the live keys among the next `rows` rows in byte order behind *after (p is NULL: from the first)
-   that start with prefix; short strings come with their values. *after becomes the last key looked at, a copy
-   in arena; its p is NULL at the end. */
+/* Calls fn for the live keys among the next `rows` rows in byte order behind *after (p is NULL: from the
+   first) that start with prefix; rows come without values. *after becomes the last key looked at, a copy in
+   arena; its p is NULL at the end. */
 enum status view_page_keys(struct view *v, uint32_t db, struct slice prefix, uint32_t rows,
                            struct arena *arena, struct slice *after, view_key_fn *fn, void *arg) MUST_CHECK;
 

@@ -99,7 +99,6 @@ enum status view_page_keys(struct view *v, uint32_t db, struct slice prefix, uin
         .has_after = after->p != NULL,
         .after = *after,
         .now = view_now(v),
-        .with_value = true,
         .limit = rows,
     };
     if (st == ST_OK)

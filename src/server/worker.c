@@ -382,19 +382,22 @@ static bool anything_unsent(const struct worker *w)
 
 static enum status wind_up(struct worker *w, struct error *err)
 {
+    w->stop = w->server.stopping = true;
     watch_accepts(w, false);
     event_del(w->accept_timer);
     event_del(w->sweep_timer);
+    /* What has been sent is read and answered; then nothing more is. */
+    arm(w->pause_timer, 0);
+    enum status st = turn(w, err);
     for (struct session *s = w->server.first, *next; s; s = next) {
         next = s->next;
         client_drain((struct client *)s);
     }
-    enum status st = ST_OK;
     int64_t until = clock_mono_us() + LAST_FLUSH_US;
-    w->server.stopping = true;
     do {
         arm(w->pause_timer, 10000);
-        st = turn(w, err);
+        if (st == ST_OK)
+            st = turn(w, err);
     } while (st == ST_OK && anything_unsent(w) && worker_now(w) < until);
     enum status synced = engine_sync(w->server.engine, err);
     return st != ST_OK ? st : synced;
