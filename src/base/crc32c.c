@@ -15,6 +15,11 @@ static uint32_t by_table(uint32_t crc, const unsigned char *p, size_t n)
     return crc;
 }
 
+uint32_t crc32c_portable(struct slice s)
+{
+    return ~by_table(~0u, (const unsigned char *)s.p, s.n);
+}
+
 #if defined(__x86_64__)
 
 __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, const unsigned char *p,
@@ -34,16 +39,16 @@ __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, c
 
 uint32_t crc32c(struct slice s)
 {
-    const unsigned char *p = (const unsigned char *)s.p;
-    uint32_t crc = __builtin_cpu_supports("sse4.2") ? by_instruction(~0u, p, s.n) : by_table(~0u, p, s.n);
-    return ~crc;
+    if (!__builtin_cpu_supports("sse4.2"))
+        return crc32c_portable(s);
+    return ~by_instruction(~0u, (const unsigned char *)s.p, s.n);
 }
 
 #else
 
 uint32_t crc32c(struct slice s)
 {
-    return ~by_table(~0u, (const unsigned char *)s.p, s.n);
+    return crc32c_portable(s);
 }
 
 #endif

@@ -8,4 +8,7 @@
 
 uint32_t crc32c(struct slice s);
 
+/* The same, as a processor without an instruction for it does it. */
+uint32_t crc32c_portable(struct slice s);
+
 #endif

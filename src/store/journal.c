@@ -268,6 +268,7 @@ static struct key_row get_key(struct reader *r, unsigned kind)
         k.id = get_positive(r);
         k.size = get_positive(r);
         k.first = get_signed(r);
+        r->bad |= k.id == 0;
     }
     return k;
 }
@@ -347,6 +348,7 @@ static void get_entry(struct reader *r, struct journal_entry *ret)
     case ENTRY_IDS:
         ret->kind = JOURNAL_IDS;
         ret->next_id = get_positive(r);
+        r->bad |= ret->next_id == 0;
         break;
     default:
         r->bad = true;
