@@ -1,5 +1,4 @@
-/* Private to the files of the SQLite driver: sqlite.c (statements, transactions, space), sqlite_open.c and
-   sqlite_sync.c. */
+/* Private to the files of the SQLite driver: sqlite.c (statements, transactions, space) and sqlite_open.c. */
 #ifndef LARDER_SQL_SQLITE_INTERNAL_H
 #define LARDER_SQL_SQLITE_INTERNAL_H
 
@@ -7,13 +6,7 @@
 
 #include "sql/driver.h"
 #include "sql/wal.h"
-
-/* Stands in the place of the log's methods. */
-struct sqlite_syncs {
-    sqlite3_io_methods methods; /* first: this is what SQLite sees */
-    const sqlite3_io_methods *real;
-    struct histogram *us;
-};
+#include "sql/walfile.h"
 
 struct sqlite {
     struct sql base;
@@ -26,7 +19,7 @@ struct sqlite {
     int64_t page_size;
     int64_t auto_vacuum;
     sqlite3_stmt *begin_read, *begin_write, *commit, *rollback, *get_data_version, *free_pages, *page_count;
-    struct sqlite_syncs syncs;
+    struct walfile *walfile; /* NULL when read_only */
     struct histogram sync_us;
 };
 
@@ -56,10 +49,5 @@ void sqlite_rollback(struct sql *base);
 
 enum status sqlite_open(const struct sql_options *o, struct sql **ret, struct error *err) MUST_CHECK;
 void sqlite_close(struct sql *base);
-
-/* ---- sqlite_sync.c ---- */
-
-/* From now on the log's syncs are counted in c->sync_us. There is a log already. */
-void sqlite_time_syncs(struct sqlite *c);
 
 #endif

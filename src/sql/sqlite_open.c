@@ -137,7 +137,6 @@ static enum status start_log(struct sqlite *c, struct error *err)
     enum status st = sqlite_exec(&c->base, "BEGIN IMMEDIATE; COMMIT", err);
     if (st != ST_OK)
         return st;
-    sqlite_time_syncs(c);
     st = wal_start(path, sqlite3_filename_wal(path), &c->sync_us, &c->wal, err);
     if (st == ST_OK)
         wal_set_syncing(c->wal, c->sync == SQL_SYNC_SECOND);
@@ -159,6 +158,7 @@ void sqlite_close(struct sql *base)
     int rc = sqlite3_close(c->db);
     assert(rc == SQLITE_OK); /* else a statement was not finalized */
     (void)rc;
+    walfile_free(c->walfile);
     if (c->owner_fd >= 0)
         close(c->owner_fd);
     mem_free(c);
@@ -172,7 +172,10 @@ static enum status open_database(struct sqlite *c, const struct sql_options *o, 
     size_t n = strlen(prefix) + strlen(o->target) + 1;
     char *path = mem_alloc(n);
     snprintf(path, n, "%s%s", prefix, o->target);
-    int rc = sqlite3_open_v2(path, &c->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    if (!o->read_only)
+        c->walfile = walfile_new(&c->sync_us);
+    int rc = sqlite3_open_v2(path, &c->db, flags | SQLITE_OPEN_NOMUTEX,
+                             c->walfile ? walfile_name(c->walfile) : NULL);
     mem_free(path);
     if (rc != SQLITE_OK) {
         if (c->db && sqlite3_system_errno(c->db) != 0)

@@ -1,0 +1,24 @@
+/* A SQLite VFS that joins the writes to the write-ahead log.
+
+   SQLite writes a frame of the log in two pieces, its header and its page, and a commit of hundreds of pages
+   in twice as many system calls. Here they are collected and written some thirty frames at a time, the last
+   ones together with the commit frame. Each connection has a VFS of its own, which is the default one but for
+   what happens to the log; what is in the file when a commit returns, or when another connection can write,
+   is the same as without. */
+#ifndef LARDER_SQL_WALFILE_H
+#define LARDER_SQL_WALFILE_H
+
+#include "base/histogram.h"
+
+struct walfile;
+
+/* For one connection, which is opened with its name. sync_us gets the times of the log's syncs: a commit's
+   time is that of its pages and of its sync; which of the two grows tells a busy processor from a slow disk.
+ */
+struct walfile *walfile_new(struct histogram *sync_us);
+const char *walfile_name(const struct walfile *w);
+
+/* After the connection is closed. NULL is allowed. */
+void walfile_free(struct walfile *w);
+
+#endif
