@@ -1,10 +1,13 @@
 #include "store/fault.h"
 
+#include <pthread.h>
+
 #include "base/mem.h"
 
 struct fault_store {
     struct store base;
     struct store *inner;
+    pthread_mutex_t lock; /* of the rest: a store with a journal calls from a thread of its own */
     struct fault fault;
     uint64_t calls;
     bool happened;
@@ -15,112 +18,124 @@ static struct fault_store *fault_of(struct store *s)
     return (struct fault_store *)s;
 }
 
-/* Counts a call; true when it is one that fails. */
-static bool due(struct fault_store *f)
+/* What is to become of a call. */
+struct verdict {
+    bool bad, late;
+    enum status status;
+    uint64_t call;
+};
+
+static struct verdict count(struct fault_store *f)
 {
-    f->calls++;
-    bool now = f->fault.nth && (f->calls == f->fault.nth || (f->fault.sticky && f->calls > f->fault.nth));
-    f->happened |= now;
-    return now;
+    pthread_mutex_lock(&f->lock);
+    uint64_t call = ++f->calls, nth = f->fault.nth;
+    bool bad = nth && (call == nth || (f->fault.sticky && call > nth));
+    struct verdict v = {bad, f->fault.late, f->fault.status, call};
+    f->happened |= bad;
+    pthread_mutex_unlock(&f->lock);
+    return v;
 }
 
-static enum status fail(struct fault_store *f, struct error *err)
+static enum status fail(struct verdict v, struct error *err)
 {
-    return error_set(err, f->fault.status, "injected failure of call %llu", (unsigned long long)f->calls);
+    return error_set(err, v.status, "injected failure of call %llu", (unsigned long long)v.call);
 }
 
 /* The body of each call: fail before or after it, or not at all. */
-#define PASS(call)                                                                                           \
+#define PASS(op, ...)                                                                                        \
     do {                                                                                                     \
         struct fault_store *f = fault_of(s);                                                                 \
-        bool bad = due(f);                                                                                   \
-        if (bad && !f->fault.late)                                                                           \
-            return fail(f, err);                                                                             \
-        enum status st = f->inner->ops->call;                                                                \
-        return st == ST_OK && bad ? fail(f, err) : st;                                                       \
+        struct verdict v = count(f);                                                                         \
+        if (v.bad && !v.late)                                                                                \
+            return fail(v, err);                                                                             \
+        enum status st = f->inner->ops->op(f->inner, __VA_ARGS__);                                           \
+        return st == ST_OK && v.bad ? fail(v, err) : st;                                                     \
     } while (0)
 
 static void do_close(struct store *s)
 {
-    store_close(fault_of(s)->inner);
-    mem_free(s);
+    struct fault_store *f = fault_of(s);
+    store_close(f->inner);
+    pthread_mutex_destroy(&f->lock);
+    mem_free(f);
 }
 
 /* A begin that fails has begun nothing, whenever it fails. */
 static enum status do_begin(struct store *s, enum store_txn kind, bool *ret_changed, struct error *err)
 {
     struct fault_store *f = fault_of(s);
-    return due(f) ? fail(f, err) : store_begin(f->inner, kind, ret_changed, err);
+    struct verdict v = count(f);
+    return v.bad ? fail(v, err) : store_begin(f->inner, kind, ret_changed, err);
 }
 
 static enum status do_get_keys(struct store *s, const struct key_ref *refs, size_t n, store_key_fn *fn,
                                void *arg, struct error *err)
 {
-    PASS(get_keys(f->inner, refs, n, fn, arg, err));
+    PASS(get_keys, refs, n, fn, arg, err);
 }
 
 static enum status do_get_items(struct store *s, const struct item_ref *refs, size_t n, store_item_fn *fn,
                                 void *arg, struct error *err)
 {
-    PASS(get_items(f->inner, refs, n, fn, arg, err));
+    PASS(get_items, refs, n, fn, arg, err);
 }
 
 static enum status do_scan_keys(struct store *s, const struct key_scan *q, store_key_fn *fn, void *arg,
                                 struct error *err)
 {
-    PASS(scan_keys(f->inner, q, fn, arg, err));
+    PASS(scan_keys, q, fn, arg, err);
 }
 
 static enum status do_scan_items(struct store *s, const struct item_scan *q, store_item_fn *fn, void *arg,
                                  struct error *err)
 {
-    PASS(scan_items(f->inner, q, fn, arg, err));
+    PASS(scan_items, q, fn, arg, err);
 }
 
 static enum status do_count_items(struct store *s, const struct item_scan *q, int64_t *ret, struct error *err)
 {
-    PASS(count_items(f->inner, q, ret, err));
+    PASS(count_items, q, ret, err);
 }
 
 static enum status do_count_dead(struct store *s, uint32_t db, int64_t now, int64_t *ret_keys,
                                  int64_t *ret_expires, struct error *err)
 {
-    PASS(count_dead(f->inner, db, now, ret_keys, ret_expires, err));
+    PASS(count_dead, db, now, ret_keys, ret_expires, err);
 }
 
 static enum status do_count_keys(struct store *s, uint32_t db, int64_t *ret_keys, int64_t *ret_expires,
                                  struct error *err)
 {
-    PASS(count_keys(f->inner, db, ret_keys, ret_expires, err));
+    PASS(count_keys, db, ret_keys, ret_expires, err);
 }
 
 static enum status do_load_dbs(struct store *s, struct db_row *dbs, size_t n, uint32_t *ret_next_number,
                                struct error *err)
 {
-    PASS(load_dbs(f->inner, dbs, n, ret_next_number, err));
+    PASS(load_dbs, dbs, n, ret_next_number, err);
 }
 
 static enum status do_reserve_ids(struct store *s, int64_t n, int64_t *ret_first, struct error *err)
 {
-    PASS(reserve_ids(f->inner, n, ret_first, err));
+    PASS(reserve_ids, n, ret_first, err);
 }
 
 static enum status do_apply(struct store *s, struct changes *c, struct error *err)
 {
-    PASS(apply(f->inner, c, err));
+    PASS(apply, c, err);
 }
 
 /* After a failed commit there is no transaction, whether it took effect or not. */
 static enum status do_commit(struct store *s, struct error *err)
 {
     struct fault_store *f = fault_of(s);
-    bool bad = due(f);
-    if (bad && !f->fault.late) {
+    struct verdict v = count(f);
+    if (v.bad && !v.late) {
         store_rollback(f->inner);
-        return fail(f, err);
+        return fail(v, err);
     }
     enum status st = store_commit(f->inner, err);
-    return st == ST_OK && bad ? fail(f, err) : st;
+    return st == ST_OK && v.bad ? fail(v, err) : st;
 }
 
 static void do_rollback(struct store *s)
@@ -133,22 +148,54 @@ static enum status do_sweep(struct store *s, const struct sweep_budget *b, struc
                             struct error *err)
 {
     struct fault_store *f = fault_of(s);
-    return due(f) ? fail(f, err) : store_sweep(f->inner, b, ret, err);
+    struct verdict v = count(f);
+    return v.bad ? fail(v, err) : store_sweep(f->inner, b, ret, err);
 }
 
 static enum status do_info(struct store *s, struct store_info *ret, struct error *err)
 {
-    PASS(info(f->inner, ret, err));
+    PASS(info, ret, err);
 }
 
 static enum status do_set_durability(struct store *s, enum durability d, struct error *err)
 {
-    PASS(set_durability(f->inner, d, err));
+    PASS(set_durability, d, err);
 }
 
 static enum status do_sync(struct store *s, struct error *err)
 {
-    PASS(sync(f->inner, err));
+    PASS(sync, err);
+}
+
+static enum status do_journal_add(struct store *s, int64_t seq, struct slice row, struct error *err)
+{
+    PASS(journal_add, seq, row, err);
+}
+
+static enum status do_journal_each(struct store *s, store_journal_fn *fn, void *arg, struct error *err)
+{
+    PASS(journal_each, fn, arg, err);
+}
+
+static enum status do_journal_applying(struct store *s, int64_t seq, struct error *err)
+{
+    PASS(journal_applying, seq, err);
+}
+
+static enum status do_journal_applied(struct store *s, int64_t seq, struct error *err)
+{
+    PASS(journal_applied, seq, err);
+}
+
+static enum status do_journal_drop(struct store *s, int64_t seq, uint32_t max, bool *ret_more,
+                                   struct error *err)
+{
+    PASS(journal_drop, seq, max, ret_more, err);
+}
+
+static enum status do_journal_state(struct store *s, struct journal_state *ret, struct error *err)
+{
+    PASS(journal_state, ret, err);
 }
 
 static const struct store_ops fault_ops = {
@@ -170,6 +217,12 @@ static const struct store_ops fault_ops = {
     .info = do_info,
     .set_durability = do_set_durability,
     .sync = do_sync,
+    .journal_add = do_journal_add,
+    .journal_each = do_journal_each,
+    .journal_applying = do_journal_applying,
+    .journal_applied = do_journal_applied,
+    .journal_drop = do_journal_drop,
+    .journal_state = do_journal_state,
 };
 
 struct store *fault_new(struct store *inner)
@@ -177,23 +230,34 @@ struct store *fault_new(struct store *inner)
     struct fault_store *f = mem_zalloc(sizeof *f);
     f->base.ops = &fault_ops;
     f->inner = inner;
+    pthread_mutex_init(&f->lock, NULL);
     return &f->base;
 }
 
 void fault_set(struct store *s, struct fault fault)
 {
     struct fault_store *f = fault_of(s);
+    pthread_mutex_lock(&f->lock);
     f->fault = fault;
     f->calls = 0;
     f->happened = false;
+    pthread_mutex_unlock(&f->lock);
 }
 
-uint64_t fault_calls(const struct store *s)
+uint64_t fault_calls(struct store *s)
 {
-    return ((const struct fault_store *)s)->calls;
+    struct fault_store *f = fault_of(s);
+    pthread_mutex_lock(&f->lock);
+    uint64_t calls = f->calls;
+    pthread_mutex_unlock(&f->lock);
+    return calls;
 }
 
-bool fault_happened(const struct store *s)
+bool fault_happened(struct store *s)
 {
-    return ((const struct fault_store *)s)->happened;
+    struct fault_store *f = fault_of(s);
+    pthread_mutex_lock(&f->lock);
+    bool happened = f->happened;
+    pthread_mutex_unlock(&f->lock);
+    return happened;
 }

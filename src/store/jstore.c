@@ -677,27 +677,20 @@ static struct jstore *new_jstore(const struct store_options *o, const struct jou
     return s;
 }
 
-enum status store_open_journaled(const struct store_options *o, const struct journal_options *j,
-                                 struct store **ret, struct error *err)
+enum status jstore_open(struct store *reader, struct store *writer, int64_t last,
+                        const struct store_options *o, const struct journal_options *j, struct store **ret,
+                        struct error *err)
 {
     struct jstore *s = new_jstore(o, j);
-    struct store_options half = *o;
-    half.page_cache /= 2;
-    enum status st = store_open(&half, &s->writer, err);
-    if (st == ST_OK)
-        st = jrecover(s->writer, o->url, &s->last_ticket, err);
-    if (st == ST_OK)
-        st = read_numbers(s, err);
-    half.read_only = true;
-    if (st == ST_OK)
-        st = store_open(&half, &s->reader, err);
     struct store_info info = {0};
-    if (st == ST_OK)
-        st = store_info(s->writer, &info, err);
-    s->sync_us = info.sync_us;
-    s->durable = s->journaled = s->applied = s->last_ticket;
+    s->reader = s->layers.tables = reader;
+    s->writer = writer;
+    s->durable = s->journaled = s->applied = s->last_ticket = last;
     s->dropping = true;
-    s->layers.tables = s->reader;
+    enum status st = read_numbers(s, err);
+    if (st == ST_OK)
+        st = store_info(writer, &info, err);
+    s->sync_us = info.sync_us;
     if (st == ST_OK)
         st = start_thread(s, err);
     if (st != ST_OK) {
@@ -706,4 +699,23 @@ enum status store_open_journaled(const struct store_options *o, const struct jou
     }
     *ret = &s->base;
     return ST_OK;
+}
+
+enum status store_open_journaled(const struct store_options *o, const struct journal_options *j,
+                                 struct store **ret, struct error *err)
+{
+    struct store *reader = NULL, *writer = NULL;
+    struct store_options half = *o;
+    int64_t last = 0;
+    half.page_cache /= 2;
+    enum status st = store_open(&half, &writer, err);
+    if (st == ST_OK)
+        st = jrecover(writer, o->url, &last, err);
+    half.read_only = true;
+    if (st == ST_OK)
+        st = store_open(&half, &reader, err);
+    if (st == ST_OK)
+        return jstore_open(reader, writer, last, o, j, ret, err);
+    store_close(writer);
+    return st;
 }

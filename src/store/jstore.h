@@ -159,6 +159,14 @@ static inline struct jstore *jstore_of(struct store *s)
     return (struct jstore *)s;
 }
 
+/* ---- jstore.c ---- */
+
+/* Over two sessions of one database, which it closes, also when it fails: one to read, one to write. What the
+   journal had, up to `last`, is in the tables. */
+enum status jstore_open(struct store *reader, struct store *writer, int64_t last,
+                        const struct store_options *o, const struct journal_options *j, struct store **ret,
+                        struct error *err) MUST_CHECK;
+
 /* ---- jthread.c ---- */
 
 void *jthread_run(void *jstore);
