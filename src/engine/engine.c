@@ -157,6 +157,7 @@ enum status engine_begun(struct engine *e, bool changed, struct error *err)
         return begun_shared(e, err);
     e->view.ticket = e->last + 1;
     e->view.durable = e->progress.durable;
+    e->view.first_seq = e->progress.first_seq;
     e->stats.external_changes += changed;
     if ((changed || e->unsure) && (st = forget(e, err)) != ST_OK) {
         e->unsure = true;

@@ -39,6 +39,7 @@ struct view {
     struct rand rnd;
 
     int64_t ticket;     /* that the running batch's changes will have */
+    int64_t first_seq;  /* see struct store_progress */
     int64_t durable;    /* what has a ticket up to this may be told of */
     int64_t dbs_ticket; /* of the last flush or exchange of databases */
 

@@ -128,25 +128,43 @@ static enum status pick_from(struct view *v, struct key_walk *w, const struct ke
     return w->found ? ST_OK : st;
 }
 
+/* The highest seq below a number, 0 when there is none. */
+static enum status highest_seq(struct view *v, int64_t below, int64_t *ret)
+{
+    struct key_walk top = {.v = v, .number = UINT32_MAX}; /* matches no database */
+    struct key_scan q = {.order = KEYS_BY_SEQ_DESC, .seq_below = below, .limit = 1};
+    enum status st = store_scan_keys(v->store, &q, walk_row, &top, v->err);
+    *ret = top.last_seq;
+    return st;
+}
+
+/* A number up to which to look for a row, any as likely as the others: in the table, or among those that are
+   not there yet. */
+static int64_t random_seq(struct view *v, int64_t table, int64_t all)
+{
+    int64_t pending = all >= v->first_seq && v->first_seq ? all - v->first_seq + 1 : 0;
+    int64_t pick = (int64_t)rand_below(&v->rnd, (uint64_t)(table + pending));
+    return pick < table ? pick + 2 : v->first_seq + (pick - table) + 1;
+}
+
 enum status view_random_key(struct view *v, uint32_t db, struct arena *arena, struct slice *ret)
 {
     struct pick p = {.arena = arena};
     struct key_walk w = {.v = v, .number = v->dbs[db].number, .fn = pick_first, .arg = &p};
-    struct key_walk top = {.v = v,
-                           .number = UINT32_MAX}; /* matches no database: only looks for the highest seq */
-    struct key_scan q = {.db = w.number, .order = KEYS_BY_SEQ_DESC, .seq_below = INT64_MAX, .limit = 1};
+    int64_t all = 0, table = 0;
     enum status st = begin_walk(v);
     if (st == ST_OK)
-        st = store_scan_keys(v->store, &q, walk_row, &top, v->err);
-    q.limit = RANDOM_ROWS;
-    q.now = view_now(v);
-    for (int i = 0; st == ST_OK && top.seen && !w.found && i < RANDOM_TRIES; i++) {
-        q.seq_below = (int64_t)rand_below(&v->rnd, (uint64_t)top.last_seq) + 2;
+        st = highest_seq(v, INT64_MAX, &all);
+    if (st == ST_OK)
+        st = highest_seq(v, STORE_PROVISIONAL, &table);
+    struct key_scan q = {.order = KEYS_BY_SEQ_DESC, .now = view_now(v), .limit = RANDOM_ROWS};
+    for (int i = 0; st == ST_OK && all && !w.found && i < RANDOM_TRIES; i++) {
+        q.seq_below = random_seq(v, table, all);
         st = pick_from(v, &w, &q);
     }
-    struct key_scan all = {.db = w.number, .order = KEYS_BY_KEY, .now = q.now, .limit = UINT32_MAX};
-    if (st == ST_OK && top.seen && !w.found)
-        st = pick_from(v, &w, &all);
+    struct key_scan every = {.db = w.number, .order = KEYS_BY_KEY, .now = q.now, .limit = UINT32_MAX};
+    if (st == ST_OK && all && !w.found)
+        st = pick_from(v, &w, &every);
     *ret = p.key;
     return st;
 }

@@ -5,6 +5,13 @@
    entries to the thread and remembers the stretch of changes (a mark) until it is durable; rollback undoes
    them.
 
+   Numbers of rows. A new row gets a provisional seq, above all that the table has, and another one when it
+   comes into the table: rows are inserted by key, so that their numbers and their places in both of the
+   table's trees ascend together (with the numbers of their creation, one of the two would be random). A scan
+   from the newest row down sees provisional ones first and then the table from its top; whatever moved there
+   meanwhile is seen again rather than missed. For that, a row that is changed again must stand where the
+   table has it: whoever still knows its provisional seq has it looked up (resolve).
+
    Another process's writes. The reader's session sees that the database has changed, but not by whom: our own
    thread writes, too. When the thread has not committed since the last look it was someone else; else the
    thread, whose session knows its own commits, is asked to look. Looked at most once in a millisecond. */
@@ -103,6 +110,8 @@ static enum status do_scan_keys(struct store *base, const struct key_scan *q, st
 {
     struct jstore *s = jstore_of(base);
     enum status st = ready(s, err);
+    if (q->order == KEYS_BY_SEQ_DESC)
+        atomic_store_explicit(&s->scanned_us, clock_mono_us(), memory_order_relaxed);
     return st == ST_OK ? merge_scan_keys(&s->layers, q, fn, arg, err) : st;
 }
 
@@ -233,6 +242,33 @@ static bool too_much(const struct jstore *s)
     return s->options.max_bytes && s->txn_bytes > s->options.max_bytes / WHOLE_SHARE;
 }
 
+static enum status take_seq(void *arg, const struct key_row *k)
+{
+    *(int64_t *)arg = k->seq;
+    return ST_OK;
+}
+
+/* The seq of a row that has come into the table since it was seen last. */
+static enum status resolve(struct jstore *s, struct key_row *k, struct error *err)
+{
+    struct key_ref ref = {k->db, k->key};
+    for (int i = 0; i < 2; i++)
+        if (s->layers.mem[i] && memtable_key(s->layers.mem[i], k->db, k->key))
+            return ST_OK;
+    enum status st = ready(s, err);
+    return st == ST_OK ? store_get_keys(s->reader, &ref, 1, take_seq, &k->seq, err) : st;
+}
+
+static enum status number_key(struct jstore *s, struct key_row *k, bool *ret_fresh, struct error *err)
+{
+    *ret_fresh = k->seq == 0;
+    if (*ret_fresh)
+        k->seq = s->next_seq++;
+    else if (k->seq >= STORE_PROVISIONAL && k->seq < s->first_seq)
+        return resolve(s, k, err);
+    return ST_OK;
+}
+
 static enum status do_apply(struct store *base, struct changes *c, struct error *err)
 {
     struct jstore *s = jstore_of(base);
@@ -241,11 +277,11 @@ static enum status do_apply(struct store *base, struct changes *c, struct error 
     if (!s->writing)
         return error_set(err, ST_INTERNAL, "apply without a transaction");
     for (size_t i = 0; i < c->nkeys; i++) {
-        struct key_row *k = &c->keys[i];
-        bool fresh = k->seq == 0;
-        if (fresh)
-            k->seq = s->next_seq++;
-        memtable_put_key(m, k, fresh, ticket);
+        bool fresh;
+        enum status st = number_key(s, &c->keys[i], &fresh, err);
+        if (st != ST_OK)
+            return st;
+        memtable_put_key(m, &c->keys[i], fresh, ticket);
     }
     for (size_t i = 0; i < c->ngone; i++)
         memtable_del_item(m, &c->gone[i], ticket);
@@ -304,6 +340,7 @@ static void mark(struct jstore *s, int64_t ticket)
         .mem = active(s),
         .from = s->txn_from,
         .to = memtable_mark(active(s)),
+        .next_seq = s->next_seq,
         .bytes = s->txn_bytes,
     };
 }
@@ -369,6 +406,7 @@ static void freeze(struct jstore *s)
     struct memtable_stats stats = memtable_stats(active(s));
     s->frozen = s->layers.mem[1] = active(s);
     s->frozen_upto = s->last_ticket;
+    s->frozen_seq = s->next_seq;
     s->frozen_whole = s->whole_waits;
     s->layers.mem[0] = s->spare ? s->spare : memtable_new(stats.peak);
     s->spare = NULL;
@@ -396,6 +434,7 @@ static void settle(struct jstore *s, const struct jdone *d)
         const struct jmark *m = &s->marks[s->first_mark++];
         if (d->direct && m->mem == active(s)) {
             memtable_leave(m->mem, m->from, m->to);
+            s->first_seq = m->next_seq;
             s->active_bytes -= m->bytes < s->active_bytes ? m->bytes : s->active_bytes;
         } else {
             memtable_settle(m->mem, m->to);
@@ -433,6 +472,7 @@ static void advance(struct jstore *s)
     if (s->failed != ST_OK)
         return;
     if (s->layers.mem[1] && !s->frozen) {
+        s->first_seq = s->frozen_seq;
         s->spare = memtable_renew(s->layers.mem[1], memtable_stats(s->layers.mem[1]).peak);
         s->layers.mem[1] = NULL;
     }
@@ -455,6 +495,7 @@ static enum status do_progress(struct store *base, struct store_progress *ret, s
         .durable = s->durability == DURABILITY_ALWAYS ? s->durable : s->last_ticket,
         .full = s->layers.mem[1] && s->options.max_bytes && s->active_bytes >= s->options.max_bytes / 2,
         .locked = s->locked,
+        .first_seq = s->first_seq,
     };
     pthread_mutex_unlock(&s->lock);
     for (int i = 0; i < 2; i++)
@@ -608,21 +649,6 @@ static void do_close(struct store *base)
     free_jstore(s);
 }
 
-static enum status take_seq(void *arg, const struct key_row *k)
-{
-    *(int64_t *)arg = k->seq + 1;
-    return ST_OK;
-}
-
-/* Numbers go on where the tables end. */
-static enum status read_numbers(struct jstore *s, struct error *err)
-{
-    struct key_scan top = {.order = KEYS_BY_SEQ_DESC, .seq_below = INT64_MAX, .limit = 1};
-    s->next_seq = 1;
-    enum status st = store_scan_keys(s->writer, &top, take_seq, &s->next_seq, err);
-    return st == ST_OK ? store_reserve_ids(s->writer, 0, &s->next_id, err) : st;
-}
-
 static enum status start_thread(struct jstore *s, struct error *err)
 {
     sigset_t all, old;
@@ -687,7 +713,8 @@ enum status jstore_open(struct store *reader, struct store *writer, int64_t last
     s->writer = writer;
     s->durable = s->journaled = s->applied = s->last_ticket = last;
     s->dropping = true;
-    enum status st = read_numbers(s, err);
+    s->next_seq = s->first_seq = STORE_PROVISIONAL;
+    enum status st = store_reserve_ids(writer, 0, &s->next_id, err);
     if (st == ST_OK)
         st = store_info(writer, &info, err);
     s->sync_us = info.sync_us;

@@ -57,6 +57,7 @@ struct jmark {
     int64_t ticket;
     struct memtable *mem;
     mem_mark from, to;
+    int64_t next_seq; /* behind it */
     size_t bytes;
 };
 
@@ -80,6 +81,8 @@ struct jstore {
     bool reading;        /* a read transaction of the reader has begun */
     int64_t last_ticket; /* of the last commit */
     int64_t next_seq, next_id;
+    int64_t first_seq;  /* provisional ones below it are of rows that are in the table */
+    int64_t frozen_seq; /* what that will be when the frozen table is */
     mem_mark txn_from;
     struct buf entries; /* of the running transaction */
     size_t txn_rows, txn_bytes;
@@ -123,11 +126,12 @@ struct jstore {
     store_wake_fn *wake;
     void *wake_arg;
 
-    atomic_bool others;           /* another process has written */
-    atomic_bool committing;       /* the thread is about to commit ... */
-    atomic_uint_fast64_t commits; /* ... and has, so many times */
-    atomic_size_t journal_bytes;  /* of rows in the journal */
-    struct histogram commit_us;   /* of groups, from the first change set in them on; the thread adds */
+    atomic_int_fast64_t scanned_us; /* when keys were last scanned by seq */
+    atomic_bool others;             /* another process has written */
+    atomic_bool committing;         /* the thread is about to commit ... */
+    atomic_uint_fast64_t commits;   /* ... and has, so many times */
+    atomic_size_t journal_bytes;    /* of rows in the journal */
+    struct histogram commit_us;     /* of groups, from the first change set in them on; the thread adds */
 
     /* The thread's. */
     pthread_t thread;

@@ -22,6 +22,7 @@
 #define MAX_SLICE_US   4000   /* what a slice takes at most along with a group, unless the journal is full */
 #define IDLE_SLICE_US  2000   /* what a slice may take when nothing else is to do */
 #define QUIET_US       10000  /* without a group for so long, what is left is applied */
+#define SCAN_US        200000 /* ... and without a scan */
 #define WRITE_EVERY_US 100000 /* between two groups that nobody waits for ... */
 #define EAGER_BYTES    ((size_t)4 << 20) /* ... unless there is so much */
 #define LOCK_RETRY_US  5000
@@ -500,7 +501,12 @@ static int64_t freeze_due(const struct jstore *s)
         return INT64_MAX;
     if (s->behind_bytes >= s->options.max_bytes / 2 || s->stop || s->hurry)
         return 0;
-    return earlier(s->behind_us + (int64_t)s->options.lag_ms * 500, s->written_us + QUIET_US);
+    /* Rows that move under a scan are seen twice by it: it is let through first. */
+    int64_t quiet = s->written_us + QUIET_US;
+    int64_t scanned = atomic_load_explicit(&s->scanned_us, memory_order_relaxed) + SCAN_US;
+    if (scanned > quiet)
+        quiet = scanned;
+    return earlier(s->behind_us + (int64_t)s->options.lag_ms * 500, quiet);
 }
 
 static void wait_until(struct jstore *s, int64_t due)

@@ -61,7 +61,7 @@ static struct place place_of(const struct entry *e, const struct version *v)
     size_t common = e->group->common;
     if (e->kind == KIND_KEY) {
         const struct key_row *k = &v->key.row;
-        if (v->key.fresh)
+        if (v->key.fresh || k->seq >= STORE_PROVISIONAL)
             return (struct place){major_of(1, k->db), rank_of_name(k->key, common), v};
         return (struct place){major_of(0, 0), rank_of_number(k->seq), v};
     }

@@ -6,9 +6,15 @@
 
 #include "store/sqlstore.h"
 
+/* Whether the row's number in the table is not known, if it has one. */
+static bool unnumbered(const struct key_row *k)
+{
+    return k->seq == 0 || k->seq >= STORE_PROVISIONAL;
+}
+
 static bool is_new(const struct key_row *k)
 {
-    return k->seq == 0 || k->fresh;
+    return unnumbered(k) || k->fresh;
 }
 
 /* Known rows by number, then new ones by key. */
@@ -71,7 +77,7 @@ static enum status try_key(struct sqlstore *s, enum statement which, const struc
     enum status st = stmt_fixed(s, which, &q, err);
     if (st != ST_OK)
         return st;
-    if (which != Q_UPDATE_NAMED_KEY && which != Q_DELETE_NAMED_KEY)
+    if (which != Q_UPDATE_NAMED_KEY && which != Q_DELETE_NAMED_KEY && which != Q_UPSERT_KEY)
         sql_bind_i64(q, 1, k->seq);
     if (which == Q_DELETE_KEY_AT || which == Q_DELETE_NAMED_KEY) {
         sql_bind_i64(q, 2, k->db);
@@ -90,13 +96,15 @@ static enum status put_hard_key(struct sqlstore *s, struct key_row *k, struct er
 {
     bool gone = k->type == ROW_NONE, done = false;
     enum status st = ST_OK;
-    if (k->seq && gone)
+    if (unnumbered(k))
+        return try_key(s, gone ? Q_DELETE_NAMED_KEY : Q_UPSERT_KEY, k, &done, err);
+    if (gone)
         st = try_key(s, Q_DELETE_KEY_AT, k, &done, err);
-    else if (k->seq && !k->fresh)
+    else if (!k->fresh)
         st = try_key(s, Q_UPDATE_KEY, k, &done, err);
     if (st == ST_OK && !done && gone)
         return try_key(s, Q_DELETE_NAMED_KEY, k, &done, err);
-    if (st == ST_OK && !done && k->seq)
+    if (st == ST_OK && !done)
         st = try_key(s, Q_INSERT_KEY_AT, k, &done, err);
     if (st == ST_OK && !done)
         st = try_key(s, Q_UPDATE_NAMED_KEY, k, &done, err);

@@ -20,6 +20,7 @@ enum statement {
     Q_INSERT_KEY,
     Q_UPDATE_KEY,
     Q_INSERT_KEY_AT,
+    Q_UPSERT_KEY,
     Q_UPDATE_NAMED_KEY,
     Q_DELETE_KEY_AT,
     Q_DELETE_NAMED_KEY,

@@ -43,6 +43,11 @@ static const char *const fixed_text[SQL_DIALECTS][Q_FIXED] = {
             [Q_INSERT_KEY_AT] = "INSERT INTO larder_key (seq, db, key, type, id, size, first, version,"
                                 " expire_at, value) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
                                 " ON CONFLICT DO NOTHING",
+            [Q_UPSERT_KEY] = "INSERT INTO larder_key (db, key, type, id, size, first, version, expire_at,"
+                             " value) VALUES (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+                             " ON CONFLICT (db, key) DO UPDATE SET type = excluded.type, id = excluded.id,"
+                             " size = excluded.size, first = excluded.first, version = excluded.version,"
+                             " expire_at = excluded.expire_at, value = excluded.value",
             [Q_UPDATE_NAMED_KEY] = "UPDATE larder_key SET type = ?4, id = ?5, size = ?6, first = ?7,"
                                    " version = ?8, expire_at = ?9, value = ?10 WHERE db = ?2 AND key = ?3",
             [Q_DELETE_KEY_AT] = "DELETE FROM larder_key WHERE seq = ?1 AND +db = ?2 AND +key = ?3",

@@ -54,6 +54,10 @@ enum item_table {
 #define EXPIRE_NEVER   0
 #define EXPIRE_DELETED (-1)
 
+/* Rows that are in memory only have a seq from here on (see jstore.c); they get another one, below, when they
+   come into the table. Numbers up to 2^53 stay exact in clients that take a cursor for a double. */
+#define STORE_PROVISIONAL ((int64_t)1 << 52)
+
 struct key_ref {
     uint32_t db; /* the database's number in the tables, not the one a client selects */
     struct slice key;
@@ -222,10 +226,11 @@ struct store;
 
 /* How far a store has got whose commits become durable later. */
 struct store_progress {
-    int64_t durable; /* every change set up to this ticket is as durable as the durability says */
-    size_t memory;   /* that the store takes for what is not in the tables yet */
-    bool full;       /* too much waits to be brought into the tables: who writes should wait */
-    bool locked;     /* another process holds the database's lock: who writes should wait */
+    int64_t durable;   /* every change set up to this ticket is as durable as the durability says */
+    int64_t first_seq; /* provisional ones below it belong to rows that are in the table by now */
+    size_t memory;     /* that the store takes for what is not in the tables yet */
+    bool full;         /* too much waits to be brought into the tables: who writes should wait */
+    bool locked;       /* another process holds the database's lock: who writes should wait */
 };
 
 /* What larder_meta says of the journal. */
