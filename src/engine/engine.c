@@ -249,7 +249,8 @@ enum status engine_commit(struct engine *e, int64_t *ret_ticket, struct error *e
         return st;
     }
     view_committed(v);
-    e->last = v->ticket;
+    /* A store gives no ticket to what comes to nothing: a key that was made and deleted again, say. */
+    e->last = e->later ? store_last_ticket(e->store) : v->ticket;
     if (!e->later)
         e->progress.durable = e->last;
     keep_budget(e);
