@@ -312,7 +312,7 @@ static enum status take_result(struct postgres *p, PGresult *r, const struct awa
 static enum status take_all(struct postgres *p, int64_t deadline, struct error *err)
 {
     enum status first = ST_OK;
-    struct error later;
+    struct error later = {.code = ST_OK};
     for (size_t i = 0; i < p->nawaited;) {
         const struct awaited *a = &p->awaited[i];
         struct error *where = first == ST_OK ? err : &later;

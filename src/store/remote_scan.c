@@ -128,7 +128,7 @@ enum status rscan_keys(struct store *base, const struct key_scan *q, store_key_f
         do {
             size_t before = f.n;
             page.limit = left < PAGE_ROWS ? left : PAGE_ROWS;
-            st = read_keys(s, &page, from.p ? buf_slice(&from) : SLICE(""), skip, &f, err);
+            st = read_keys(s, &page, from.len ? buf_slice(&from) : SLICE(""), skip, &f, err);
             full = st == ST_OK && f.n - before == page.limit;
             if (!full)
                 break;

@@ -96,7 +96,7 @@ static enum status lock(struct rstore *s, struct error *err)
             return st;
         if (clock_mono_us() >= deadline)
             return locked(s, err);
-        struct timespec pause = {.tv_nsec = 20 * 1000000};
+        struct timespec pause = {.tv_nsec = 20000000};
         nanosleep(&pause, NULL);
     }
 }
@@ -468,14 +468,14 @@ static enum status do_info(struct store *base, struct store_info *ret, struct er
     struct rstore *s = rstore_of(base);
     int64_t two[2] = {0, 0};
     enum status st = rstore_connected(s, err);
-    *ret = (struct store_info){.reconnects = s->reconnects,
-                               .round_trips = s->round_trips + (s->conn ? s->conn->round_trips : 0),
-                               .conflicts = s->conflicts};
+    *ret = (struct store_info){
+        .reconnects = s->reconnects, .round_trips = s->round_trips, .conflicts = s->conflicts};
     if (st != ST_OK)
         return st;
     struct request r = {.text = rtext(s, R_SIZE), .fn = rread_two, .arg = two};
     remote_add(s->conn, &r);
     st = rstore_run(s, err);
+    ret->round_trips += s->conn->round_trips;
     ret->bytes = (uint64_t)two[0];
     ret->free_bytes = (uint64_t)two[1];
     memcpy(ret->engine, s->conn->server, sizeof ret->engine);

@@ -68,12 +68,12 @@ struct rstore {
     bool read_only;
     bool soon; /* commits need not be durable at once: the durability asks for less */
     enum { TXN_NONE, TXN_READ, TXN_LAZY, TXN_WRITE } asked; /* the transaction that the caller is in */
-    bool begun;                /* the server has been told of it, or will be before anything else */
-    bool dirty;                /* it has changed something */
-    bool failed;               /* a statement of it failed */
-    bool other;                /* somebody else may have written since the last transaction */
-    int64_t retry_at;          /* not before this is a connection tried again */
-    uint32_t backoff_ms;       /* and how long to wait after the next failure */
+    bool begun;          /* the server has been told of it, or will be before anything else */
+    bool dirty;          /* it has changed something */
+    bool failed;         /* a statement of it failed */
+    bool other;          /* somebody else may have written since the last transaction */
+    int64_t retry_at;    /* not before this is a connection tried again */
+    uint32_t backoff_ms; /* and how long to wait after the next failure */
     uint64_t reconnects, round_trips, conflicts;
     int64_t next_number;       /* larder_meta's next_db_number; -1: has to be read */
     int64_t seq_next, seq_end; /* numbers for new key rows */

@@ -121,6 +121,7 @@ static enum status list_trash(struct sweep *w)
     return rstore_run(w->store, w->err);
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): it is written when the answer comes */
 static void add_items(struct sweep *w, enum item_table t, const int64_t *ids, size_t n, int64_t *ret_changed)
 {
     const struct param p[] = {param_i64s(ids), param_i64(w->left)};
@@ -226,6 +227,7 @@ static void save_counts(struct sweep *w)
     remote_add(w->store->conn, &r);
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): it is written when the answer comes */
 static enum status anything(struct rstore *s, int64_t now, int64_t ret[2], struct error *err)
 {
     const struct param p[] = {param_i64(now)};

@@ -163,7 +163,10 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                        " AND expire_at <= ?1)), EXISTS (SELECT 1 FROM larder_trash)",
         [R_COUNT_FIELDS] = "SELECT count(*), 0 FROM larder_hash WHERE id = ?1 AND expire_at <> 0"
                            " AND expire_at BETWEEN ?2 AND ?3",
-        [R_LOCK] = "SELECT GET_LOCK(" MD_LOCK("") ", 0), 0",
+        /* Nobody shares the tables: each who does holds a lock with a number. */
+        [R_LOCK] = "SELECT IF(GET_LOCK(" MD_LOCK("") ", 0), IF((SELECT count(*) FROM seq_0_to_4095 WHERE"
+                   " IS_USED_LOCK(CONCAT(" MD_LOCK("shared ") ", seq)) IS NOT NULL) = 0, 1,"
+                   " RELEASE_LOCK(" MD_LOCK("") ") * 0), 0), 0",
         [R_SIZE] = "SELECT coalesce(sum(data_length + index_length), 0), coalesce(sum(data_free), 0)"
                    " FROM information_schema.tables WHERE table_schema = DATABASE()"
                    " AND LEFT(table_name, LENGTH('larder_')) = 'larder_'",
@@ -185,7 +188,8 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                          " `keys` = `keys` + VALUES(`keys`), expires = expires + VALUES(expires)",
         [R_DROP_COUNTS] = "DELETE FROM larder_count WHERE number IN ({,|?1})",
         [R_SWEEP_LOCK] = "SELECT GET_LOCK(" MD_LOCK("sweep ") ", 0), 0",
-        [R_GUARD_SHARED] = "SELECT COALESCE(IS_FREE_LOCK(" MD_LOCK("") "), 0), 0",
+        [R_GUARD_SHARED] = "SELECT GET_LOCK(CONCAT(" MD_LOCK("shared ") ", CONNECTION_ID() % 4096), 0)"
+                           " AND IS_FREE_LOCK(" MD_LOCK("") "), 0",
         [R_CLOCK] = "SELECT " MD_CLOCK ", 0",
     },
 };

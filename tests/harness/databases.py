@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 """PostgreSQL and MariaDB for the tests: real servers in temporary folders, on a socket of their own and a free port of
 127.0.0.1, run by a user that is not root and ended by their process id.
 

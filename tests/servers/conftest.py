@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness import databases, servers, store
+from harness import databases, store
 
 
 @pytest.fixture(params=["postgres", "mariadb"])
@@ -14,6 +14,12 @@ def kind(request):
 def data(kind):
     """A database of its own."""
     return store.KINDS[kind]()
+
+
+@pytest.fixture
+def alone(kind):
+    """A database that one Larder has for itself."""
+    return store.KINDS[kind](mode="exclusive")
 
 
 @pytest.fixture
@@ -34,9 +40,3 @@ def on_own(own):
     """A database on it."""
     return store.KINDS[own.kind](on=own)
 
-
-def stopped(server):
-    """Ends a Larder, so that others may write to its tables."""
-    server.stop()
-    assert isinstance(server, servers.Larder)
-    server.check()

@@ -131,19 +131,15 @@ def test_application_writes_are_seen_at_once(several, data):
 
 
 def test_exclusive_and_shared_exclude_each_other(fleet, several, data):
-    if data.kind == "mariadb":
-        for server in several:
-            server.stop()
     alone = fleet.new(servers.Larder, "--busy-timeout", "100ms", data=data)
     mode = ("&" if "?" in data.url else "?") + "mode=exclusive"
     data.url += mode
-    if data.kind == "postgres":
-        with pytest.raises(servers.StartError) as failed:
-            alone.start()
-        assert "in use by another server" in failed.value.log
-        alone.process = None
-        for server in several:
-            server.stop()
+    with pytest.raises(servers.StartError) as failed:
+        alone.start()
+    assert "in use by another server" in failed.value.log
+    alone.process = None
+    for server in several:
+        server.stop()
     alone.start()
     data.url = data.url.removesuffix(mode)
     second = fleet.new(servers.Larder, "--busy-timeout", "100ms", data=data)

@@ -84,7 +84,8 @@ def test_long_members_are_in_order(fleet, data):
             assert c("ZLEXCOUNT", "z", b"[" + m, "+") == len(members) - i
 
 
-def test_functions(fleet, data):
+def test_functions(fleet, alone):
+    data = alone
     larder = fleet.larder(data=data)
     with larder.connect() as c:
         c("SADD", "taken", "x")
@@ -230,8 +231,9 @@ def test_a_schema_of_its_own(fleet, data):
     assert data.query("SELECT larder_text FROM kv.larder_text(kv.larder_get('k'))") == [["from elsewhere"]]
 
 
-def test_a_second_server_is_refused(fleet, server, data):
-    second = fleet.new(servers.Larder, "--busy-timeout", "100ms", data=data)
+def test_a_second_server_is_refused(fleet, alone):
+    fleet.larder(data=alone)
+    second = fleet.new(servers.Larder, "--busy-timeout", "100ms", data=alone)
     with pytest.raises(servers.StartError) as failed:
         second.start()
     second.process = None
