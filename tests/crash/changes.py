@@ -38,7 +38,7 @@ EMPTY = {b"list": (), b"hash": frozenset(), b"set": frozenset(), b"zset": frozen
 
 # commands: what is sent. apply: what it does to {(database, key): (value, expire time)}.
 Change = collections.namedtuple("Change", "database commands apply")
-Sent = collections.namedtuple("Sent", "change position")
+Sent = collections.namedtuple("Sent", "change position time")
 
 
 class Maker:
@@ -243,7 +243,7 @@ class Writer:
             select = [] if change.database == database else [(b"SELECT", b"%d" % change.database)]
             database = change.database
             frames.append([*select, *change.commands])
-            self.sent.append(Sent(change, self.position()))
+            self.sent.append(Sent(change, self.position(), time.monotonic_ns()))
         data = b"".join(encode(args) for commands in frames for args in commands)
         with connection.sending(data):
             for commands in frames:
@@ -350,8 +350,8 @@ def verify(connection, writers, position, lost_after=None):
         connection("SELECT", database)
         assert connection("DBSIZE") == sizes[database], f"database {database} counts more keys than it has"
 
-    newest = max((w.sent[least - 1].position for w, (least, _) in zip(writers, ranges) if least), default=0)
+    newest = max((w.sent[least - 1].time for w, (least, _) in zip(writers, ranges) if least), default=0)
     for writer, (_, most) in zip(writers, ranges):
-        before = writer.acknowledged_at(newest)
+        before = bisect.bisect_left(writer.times, newest)
         assert most >= before, f"{writer.maker.name.decode()} has {most} change sets; later ones than its {before}th are there"
     return ranges

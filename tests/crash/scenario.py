@@ -10,6 +10,11 @@ from crash import changes, power
 from harness import wait
 
 WRITERS = 4
+# The journal is brought into the tables all the time, in small slices; most change sets are too large for it and go into
+# the tables as a whole; there is none.
+HURRIED = ["--journal-max", "64kb", "--apply-lag", "5ms"]
+WHOLE = ["--journal-max", "1kb"]
+DIRECT = ["--journal-max", "0"]
 MANY = 1_000_000
 
 CHECKPOINTER = """
@@ -102,10 +107,10 @@ class Load:
             writer.freeze()
 
 
-def record(folder, *options, seed, each=100, phases=("stop", "kill", "stop"), **environment):
-    """A recording of several runs of a server, each ended in another way, and the writers."""
+def record(folder, *runs, seed, each=100, **environment):
+    """A recording of several runs of a server, each with options of its own and ended in another way, and the writers."""
     load = Load(folder, seed)
-    for end in phases:
+    for end, *options in runs:
         load.run(*options, each=each, end=end, **environment)
     load.freeze()
     return load.recording, load.writers

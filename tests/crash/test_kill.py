@@ -13,6 +13,7 @@ import tempfile
 import pytest
 
 from crash import changes, power
+from crash.scenario import DIRECT, HURRIED, WHOLE
 
 pytestmark = pytest.mark.sqlite
 
@@ -21,12 +22,12 @@ EACH = 8  # change sets
 # Which of the calls of a run are tried: one in so many.
 STEP = int(os.environ.get("LARDER_CRASH_KILL_STEP", 7))
 LIMIT = 20_000  # calls of a run
-OPTIONS = ["--sweep-interval", "5ms"]
+SWEEP = ["--sweep-interval", "5ms"]
 
 
-def serve(folder, writers, end, **environment):
+def serve(folder, writers, end, options=(), **environment):
     """A server that serves the writers and is ended by a signal, or was killed before; its exit code."""
-    with power.Server(folder, OPTIONS, power.recorded(folder, **environment)) as server:
+    with power.Server(folder, [*SWEEP, *options], power.recorded(folder, **environment)) as server:
         connections = [server.connect() for _ in writers]
         if all(connections):
             changes.join_all(changes.run_all(writers, connections, EACH), writers)
@@ -45,13 +46,13 @@ def verify(folder, writers):
     power.check(folder)
 
 
-def kill_at(call, half, base, writers):
+def kill_at(call, options, half, base, writers):
     """Kills a server at that call, and verifies what is left; False when it came to its end before."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="kill-"))
     try:
         shutil.copytree(base, folder, dirs_exist_ok=True)
         writers = copy.deepcopy(writers)
-        code = serve(folder, writers, signal.SIGTERM, CRASH_KILL_AT=call, **half)
+        code = serve(folder, writers, signal.SIGTERM, options, CRASH_KILL_AT=call, **half)
         verify(folder, writers)
         return code != 0
     except BaseException as e:
@@ -72,11 +73,12 @@ def base(request, tmp_path):
 
 
 @pytest.mark.parametrize("half", [{}, {"CRASH_KILL_HALF": 1}], ids=["before a call", "within a write"])
-def test_kill_at_every_call(base, half):
+@pytest.mark.parametrize("options", [[], HURRIED, WHOLE, DIRECT], ids=["default", "hurried", "whole", "direct"])
+def test_kill_at_every_call(base, options, half):
     first = random.randint(1, STEP)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for call in range(first, LIMIT, 2 * STEP):
-            killed = [pool.submit(kill_at, at, half, *base) for at in (call, call + STEP)]
+            killed = [pool.submit(kill_at, at, options, half, *base) for at in (call, call + STEP)]
             if not all([k.result() for k in killed]):
                 break
         else:
@@ -84,18 +86,21 @@ def test_kill_at_every_call(base, half):
     assert call > 50, "a run has more calls than that"
 
 
-@pytest.mark.parametrize("rounds", [2])
-def test_kill_while_recovering_from_the_last_kill(tmp_path, rounds):
+def test_kill_while_recovering_from_the_last_kill(tmp_path):
     """The same files, again and again: each start gets a little further than the one before."""
     writers = [changes.Writer(i, 1 + i, lambda: 0) for i in range(WRITERS)]
     folder = tmp_path / "data"
     folder.mkdir()
-    for _ in range(rounds):
+    replayed = kills = 0
+    for _ in range(3):
         serve(folder, writers, signal.SIGKILL)
         for call in range(1, LIMIT):
-            with power.Server(folder, OPTIONS, power.recorded(folder, CRASH_KILL_AT=call)) as server:
+            with power.Server(folder, SWEEP, power.recorded(folder, CRASH_KILL_AT=call)) as server:
                 connection = server.connect()
+                kills += connection is None
+                replayed += "replayed the journal" in server.text()
                 if connection:
                     connection.close()
                     break
         verify(folder, writers)
+    assert replayed and kills > 20, "there was a journal to replay, and its replay was killed"

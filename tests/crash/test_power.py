@@ -9,16 +9,18 @@ import shutil
 import pytest
 
 from crash import changes, power
-from crash.scenario import record, verifier
+from crash.scenario import DIRECT, HURRIED, WHOLE, record, verifier
 
 pytestmark = pytest.mark.sqlite
 
+EACH = 30  # change sets of a writer in a run
 POINTS = int(os.environ.get("LARDER_CRASH_POINTS", 100))
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
-    recording, writers = record(tmp_path_factory.mktemp("recorded"), seed=seed)
+    runs = [["kill"], ["kill", *HURRIED], ["stop", "--cache-memory", "0"], ["kill", *WHOLE], ["kill", *DIRECT], ["stop"]]
+    recording, writers = record(tmp_path_factory.mktemp("recorded"), *runs, seed=seed, each=EACH)
     yield recording, writers, seed
     recording.close()
 
@@ -27,7 +29,7 @@ def test_the_recording_is_complete(recorded, tmp_path):
     """Everything that was recorded, done again, makes the files that are there."""
     recording, writers, _ = recorded
     for writer in writers:
-        assert len(writer.acknowledged) == len(writer.sent) == 300
+        assert len(writer.acknowledged) == len(writer.sent) == 6 * EACH
     with power.Replay(recording) as replay:
         replay.crash(power.Point(recording.position, "all", 0), tmp_path)
     there = [path.name for path in recording.folder.iterdir() if not path.name.endswith("-shm")]
@@ -71,13 +73,13 @@ def first_loss(recording, writers, seed):
 
 
 def test_a_disk_that_lies_is_noticed(tmp_path):
-    recording, writers = record(tmp_path, seed=1, each=30, phases=["kill"], CRASH_LIE=1)
+    recording, writers = record(tmp_path, ["kill"], seed=1, each=30, CRASH_LIE=1)
     assert "rather than" in first_loss(recording, writers, 1)
     recording.close()
 
 
 def test_a_server_that_does_not_sync_is_noticed(tmp_path):
-    recording, writers = record(tmp_path, "--durability", "off", seed=1, each=30, phases=["kill"])
+    recording, writers = record(tmp_path, ["kill", "--durability", "off"], seed=1, each=30)
     assert "rather than" in first_loss(recording, writers, 1)
     recording.close()
 
