@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "command/announce.h"
 #include "command/http_internal.h"
 #include "command/http_outcomes.h"
 #include "proto/base64.h"
@@ -103,6 +104,15 @@ struct http_call *http_prepare(struct http_api *a, const struct http_request *r,
         x->writes = false;
     }
     return x;
+}
+
+size_t http_announce(const struct http_api *a, const struct http_call *x)
+{
+    if (!x->route || x->refusal.status)
+        return 0;
+    if (x->route->announce)
+        return x->route->announce(a, x);
+    return x->cmd ? announce_keys(a->server->view, x->db, x->cmd, x->argv, x->argc) : 0;
 }
 
 /* ---- who may ask ---- */

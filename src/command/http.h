@@ -81,6 +81,9 @@ struct http_call *http_prepare(struct http_api *a, const struct http_request *r,
 /* The same for one that could not be read; the connection ends behind the answer. */
 struct http_call *http_prepare_refusal(const struct http_refusal *why, struct arena *arena);
 
+/* Announces the keys that a call will use, as announce.h does for commands. Returns how many. */
+size_t http_announce(const struct http_api *a, const struct http_call *x);
+
 /* Runs a call and appends the answer to out. Returns the ticket that must be durable before it leaves. */
 int64_t http_answer(struct http_api *a, struct session *s, struct http_call *x, struct buf *out,
                     const struct error *write_err);

@@ -9,6 +9,7 @@
 #include "command/http_internal.h"
 
 #include "base/clock.h"
+#include "command/announce.h"
 #include "command/http_outcomes.h"
 
 #define MAX_OPERATIONS 100000
@@ -244,6 +245,21 @@ void http_batch_prepare(struct http_api *api, struct http_call *x)
     x->cmd = &http_batch_commands[BATCH];
     x->argv[0] = slice_str(x->cmd->name);
     x->argc = 1;
+}
+
+size_t http_announce_batch(const struct http_api *api, const struct http_call *x)
+{
+    const struct http_batch *b = x->detail;
+    struct view *view = api->server->view;
+    size_t n = b->n;
+    for (size_t i = 0; i < b->n; i++) {
+        const struct http_op *op = &b->ops[i];
+        if (op->kind == OP_COMMAND)
+            n += announce_keys(view, x->db, op->cmd, op->words, op->nwords);
+        else
+            view_announce(view, x->db, op->argv[1]);
+    }
+    return n;
 }
 
 /* ---- operations ---- */

@@ -20,11 +20,15 @@ typedef void http_prepare_fn(struct http_api *a, struct http_call *x);
 typedef int64_t http_run_fn(struct http_api *a, struct session *s, struct http_call *x,
                             const struct error *write_err);
 
+/* Announces the keys that the call will use (announce.h). Returns how many. */
+typedef size_t http_announce_fn(const struct http_api *a, const struct http_call *x);
+
 struct route {
     enum http_method method;
-    const char *path;         /* "/keys/{key}" */
-    http_prepare_fn *prepare; /* NULL: there is nothing to decode */
-    http_run_fn *run;         /* NULL: it is the command, and nothing around it */
+    const char *path;           /* "/keys/{key}" */
+    http_prepare_fn *prepare;   /* NULL: there is nothing to decode */
+    http_run_fn *run;           /* NULL: it is the command, and nothing around it */
+    http_announce_fn *announce; /* NULL: the keys are those of the command */
     enum http_dialect dialect;
     bool open;       /* to everyone, without a password */
     uint32_t params; /* 1 << enum http_param: those of its query */
@@ -220,6 +224,8 @@ http_prepare_fn http_item_get, http_item_put, http_item_delete, http_item_push;
 http_prepare_fn http_keys_list, http_readyz;
 http_prepare_fn http_batch_prepare;
 http_prepare_fn upstash_command, upstash_path, upstash_pipeline, upstash_multi;
+
+http_announce_fn http_announce_nothing, http_announce_batch, upstash_announce;
 
 http_run_fn upstash_run, upstash_run_pipeline, upstash_run_multi;
 http_run_fn http_run_batch, http_outcome;

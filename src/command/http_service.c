@@ -41,6 +41,12 @@ void http_readyz(struct http_api *a, struct http_call *x)
     x->writes = true;
 }
 
+size_t http_announce_nothing(const struct http_api *a, const struct http_call *x)
+{
+    (void)a, (void)x;
+    return 0;
+}
+
 static enum status probe(struct call *c)
 {
     enum status st = view_probe(c->view);

@@ -3,6 +3,7 @@
    of them are an array of arrays: POST /pipeline runs them one after the other, /multi-exec in one step. */
 #include "command/http_internal.h"
 
+#include "command/announce.h"
 #include "proto/uri.h"
 
 #define MAX_WORDS (1 << 20)
@@ -189,6 +190,17 @@ static bool read_pipeline(struct http_call *x)
         if (!read_words(x, &v, &p->commands[p->n++]))
             return false;
     return true;
+}
+
+size_t upstash_announce(const struct http_api *api, const struct http_call *x)
+{
+    const struct pipeline *p = x->detail;
+    size_t n = 0;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->commands[i].cmd)
+            n += announce_keys(api->server->view, x->db, p->commands[i].cmd, p->commands[i].argv,
+                               p->commands[i].argc);
+    return n;
 }
 
 void upstash_pipeline(struct http_api *api, struct http_call *x)

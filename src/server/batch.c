@@ -231,7 +231,9 @@ static size_t announce(struct worker *w, size_t at)
         block_announce(&w->server);
     for (; at < b->ncalls && n < ANNOUNCED_KEYS; at++) {
         const struct batch_call *call = &b->calls[at];
-        if (call->cmd && call->argc)
+        if (call->http)
+            n += http_announce(w->http, call->http);
+        else if (call->cmd && call->argc)
             n += announce_call(&w->server, &call->client->session, call->cmd, call->argv, call->argc);
     }
     return at;
