@@ -158,8 +158,7 @@ static enum status read_all(struct store *writer, struct replay *r, struct error
 static void advise(struct error *err, const char *url)
 {
     struct error what = *err;
-    (void)error_set(err, what.code,
-                    "%s. Keep a copy of the files, then: larder check --salvage --store %s",
+    (void)error_set(err, what.code, "%s. Keep a copy of the files, then: larder check --salvage --store %s",
                     what.text, url);
 }
 

@@ -524,15 +524,18 @@ static bool all_applied(const struct jstore *s)
     return s->durable >= s->last_ticket && !s->layers.mem[1] && memtable_stats(active(s)).empty;
 }
 
-/* Waits until all that was committed is in the tables. A failure is left for store_progress to tell, with
-   what has to be undone. */
+/* Waits until all that was committed is in the tables, or that was tried once more in vain. A failed group is
+   left for store_progress to tell, with what has to be undone. */
 static enum status drain(struct jstore *s, struct error *err)
 {
     pthread_mutex_lock(&s->lock);
+    uint64_t failures = s->failures;
     s->hurry = true;
+    s->retry_us = 0;
     for (;;) {
         advance(s);
-        if (s->failed != ST_OK || s->failing != ST_OK || s->stuck != ST_OK || all_applied(s))
+        bool in_vain = s->failures != failures && (s->failing != ST_OK || s->stuck != ST_OK);
+        if (s->failed != ST_OK || in_vain || all_applied(s))
             break;
         if (s->durable >= s->last_ticket && !s->layers.mem[1]) {
             s->freeze_wanted = true;
@@ -571,13 +574,27 @@ static enum status do_sync(struct store *base, struct error *err)
     return st == ST_OK ? run_job(s, JOB_SYNC, err) : st;
 }
 
+static enum durability change_durability(struct jstore *s, enum durability d)
+{
+    pthread_mutex_lock(&s->lock);
+    enum durability before = s->durability;
+    s->durability = d;
+    pthread_mutex_unlock(&s->lock);
+    return before;
+}
+
+/* What nobody waited for must not be undone by a failure that comes when they do. */
 static enum status do_set_durability(struct store *base, enum durability d, struct error *err)
 {
     struct jstore *s = jstore_of(base);
-    pthread_mutex_lock(&s->lock);
-    s->durability = d;
-    pthread_mutex_unlock(&s->lock);
-    return run_job(s, JOB_DURABILITY, err);
+    enum status st = d == DURABILITY_ALWAYS ? drain(s, err) : ST_OK;
+    if (st != ST_OK)
+        return st;
+    enum durability before = change_durability(s, d);
+    st = run_job(s, JOB_DURABILITY, err);
+    if (st != ST_OK)
+        change_durability(s, before);
+    return st;
 }
 
 static enum status do_sweep(struct store *base, const struct sweep_budget *b, struct sweep_result *ret,

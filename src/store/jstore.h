@@ -111,7 +111,8 @@ struct jstore {
     enum status failing; /* ... or a group cannot be written now, and nobody waits for it ... */
     enum status stuck;   /* ... or what is in the journal cannot be brought into the tables now */
     struct error failure;
-    bool locked; /* another process has the lock */
+    uint64_t failures; /* times that one of the two was found out */
+    bool locked;       /* another process has the lock */
     bool stop, hurry;
     enum durability durability;
     enum jjob job;

@@ -14,7 +14,6 @@
 #include "store/journal.h"
 #include "store/jstore.h"
 
-#define DIRECT_ROWS    8      /* a group of up to so many rows goes straight into the tables */
 #define MIN_SLICE      32     /* rows */
 #define SORT_ROWS      4096   /* in one step */
 #define MANY_ROWS      16384  /* at a time, where nobody else has to wait */
@@ -260,6 +259,7 @@ static bool keeps_trying(struct jstore *s, const struct error *err)
         return false;
     s->failing = err->code;
     s->failure = *err;
+    s->failures++;
     s->retry_us = now + RETRY_US;
     return true;
 }
@@ -281,7 +281,7 @@ static void write_next(struct jstore *s)
         s->tail = NULL;
     g->sealed = true;
     bool nothing_waits = s->journaled <= s->applied && !s->frozen;
-    bool direct = s->options.max_bytes == 0 || (nothing_waits && g->rows <= DIRECT_ROWS);
+    bool direct = s->options.max_bytes == 0 || (nothing_waits && g->rows <= s->options.few_rows);
     pthread_mutex_unlock(&s->lock);
     enum status st = write_group(s, g, direct, &last, &err);
     pthread_mutex_lock(&s->lock);
@@ -345,6 +345,7 @@ static void apply_failed(struct jstore *s, const struct error *err)
     s->lock_since_us = 0;
     s->stuck = err->code;
     s->failure = *err;
+    s->failures++;
     s->retry_us = now + RETRY_US;
 }
 
@@ -531,10 +532,12 @@ static bool do_something(struct jstore *s, int64_t now)
 {
     if (s->failed != ST_OK)
         return false;
-    if (s->frozen && s->frozen_whole) {
-        if (now < s->retry_us)
-            return false;
+    if (s->frozen && s->frozen_whole && now >= s->retry_us) {
         apply_whole(s);
+    } else if (s->frozen && s->frozen_whole) { /* what came behind it waits, but for the owner */
+        if (!s->job)
+            return false;
+        run_job(s);
     } else if (may_apply(s, now) && !s->apply) {
         start_apply(s);
     } else if (group_due(s) <= now) {

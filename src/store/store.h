@@ -323,6 +323,7 @@ enum status store_open(const struct store_options *o, struct store **ret, struct
 struct journal_options {
     uint64_t max_bytes; /* of changes that are not in the tables yet; 0: every commit goes into the tables */
     uint32_t lag_ms;    /* how long the tables may be behind */
+    uint32_t few_rows;  /* when nothing waits, up to so many go straight into the tables */
     uint32_t lock_ms;   /* how long commits wait for a lock that another process holds */
 };
 
