@@ -261,6 +261,23 @@ def test_the_end(start):
             assert web.get(f"/keys/k{i}").status == 200
 
 
+def test_what_was_answered_survives(start):
+    server = start()
+    for round in range(3):
+        answered = []
+        with Raw(server.http_port) as raw:
+            raw.send(b"".join(request("PUT", f"/keys/{round}-{i}", b"v") for i in range(500)))
+            while len(answered) < 150:
+                status, headers, _ = raw.answer()
+                assert status == 201
+                answered.append(len(answered))
+            server.kill()
+        server.start()
+        with server.http() as web:
+            for i in answered:
+                assert web.get(f"/keys/{round}-{i}").status == 200
+
+
 def test_both_protocols_in_one_batch(server):
     """Writers over RESP and HTTP at once: no update is lost."""
     n, workers = 200, 4

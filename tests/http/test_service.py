@@ -154,6 +154,7 @@ def test_cors(start):
         assert answer.status == 403 and "Access-Control-Allow-Origin" not in answer.headers
         assert web.post("/", ["CONFIG", "SET", "http-cors-origins", "*"]).status == 200
         assert web.get("/keys/k", headers={"Origin": "https://example.org"}).headers["Access-Control-Allow-Origin"] == "*"
+        assert web.get("/keys/k", headers={"Sec-Fetch-Site": "cross-site"}).status == 200
 
 
 def test_preflight_needs_no_password(start):
