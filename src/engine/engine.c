@@ -118,13 +118,13 @@ bool engine_counts(const struct engine *e, uint32_t db, int64_t *ret_keys, int64
 
 /* ---- a batch ---- */
 
-/* Rows, resident collections and what the store keeps share one budget; no collections can take more than
-   half of it. */
+/* Rows and resident collections share one budget; collections cannot take more than half of it. What the store
+   keeps until it is in the tables is bounded by journal-max. */
 static void keep_budget(struct engine *e)
 {
     struct view *v = &e->view;
     residents_trim(&v->residents, cache_budget(v->cache) / 2);
-    cache_evict(v->cache, v->residents.bytes + e->progress.memory);
+    cache_evict(v->cache, v->residents.bytes);
 }
 
 /* Whatever memory remembers may be wrong: the tables hold what it does not know of. */

@@ -26,9 +26,10 @@
 #include "base/vec.h"
 #include "store/journal.h"
 
-#define CHECK_US    1000
-#define ROW_BYTES   32 /* what a row takes in the journal beside its bytes, about */
-#define WHOLE_SHARE 4  /* a change set beyond this part of journal-max does not go through the journal */
+#define CHECK_US      1000
+#define ROW_BYTES     32      /* what a row takes in the journal beside its bytes, about */
+#define KEEP_SPARE_US 1000000 /* memory for the next memtable, after the last commit */
+#define WHOLE_SHARE   4 /* a change set beyond this part of journal-max does not go through the journal */
 
 static struct memtable *active(const struct jstore *s)
 {
@@ -375,6 +376,7 @@ static enum status do_commit(struct store *base, struct error *err)
         return error_set(err, ST_INTERNAL, "commit without a transaction");
     if (s->writing && memtable_mark(active(s)) != s->txn_from) {
         int64_t ticket = ++s->last_ticket;
+        s->committed_us = clock_mono_us();
         mark(s, ticket);
         s->active_bytes += s->txn_bytes;
         s->whole_waits |= s->txn_whole;
@@ -478,6 +480,10 @@ static void advance(struct jstore *s)
     }
     if (should_freeze(s))
         freeze(s);
+    if (s->spare && s->last_ticket == s->durable && clock_mono_us() - s->committed_us > KEEP_SPARE_US) {
+        memtable_free(s->spare);
+        s->spare = NULL;
+    }
 }
 
 static enum status do_progress(struct store *base, struct store_progress *ret, struct error *err)

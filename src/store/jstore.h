@@ -78,8 +78,9 @@ struct jstore {
     struct layers layers;   /* mem[0] active, mem[1] frozen */
     struct memtable *spare; /* an empty one, with its memory: the next active one */
     bool in_txn, writing, lazy;
-    bool reading;        /* a read transaction of the reader has begun */
-    int64_t last_ticket; /* of the last commit */
+    bool reading;         /* a read transaction of the reader has begun */
+    int64_t committed_us; /* when that was */
+    int64_t last_ticket;  /* of the last commit */
     int64_t next_seq, next_id;
     int64_t first_seq;  /* provisional ones below it are of rows that are in the table */
     int64_t frozen_seq; /* what that will be when the frozen table is */

@@ -119,7 +119,7 @@ static enum status put_keys(struct sqlstore *s, const struct changes *c, struct 
     struct key_row **order = sqlstore_scratch(s, c->nkeys * sizeof *order);
     for (size_t i = 0; i < c->nkeys; i++)
         order[i] = &c->keys[i];
-    if (c->nkeys > 1)
+    if (c->nkeys > 1 && !c->hard)
         qsort(order, c->nkeys, sizeof *order, by_place);
     enum status st = ST_OK;
     for (size_t i = 0; st == ST_OK && i < c->nkeys; i++)
@@ -173,7 +173,7 @@ static enum status put_items(struct sqlstore *s, const struct changes *c, struct
     const struct item_row **order = sqlstore_scratch(s, c->nitems * sizeof *order);
     for (size_t i = 0; i < c->nitems; i++)
         order[i] = &c->items[i];
-    if (c->nitems > 1)
+    if (c->nitems > 1 && !c->hard)
         qsort(order, c->nitems, sizeof *order, by_ref);
     enum status st = ST_OK;
     for (size_t i = 0; st == ST_OK && i < c->nitems; i++)
@@ -186,7 +186,7 @@ static enum status delete_items(struct sqlstore *s, const struct changes *c, str
     const struct item_ref **order = sqlstore_scratch(s, c->ngone * sizeof *order);
     for (size_t i = 0; i < c->ngone; i++)
         order[i] = &c->gone[i];
-    if (c->ngone > 1)
+    if (c->ngone > 1 && !c->hard)
         qsort(order, c->ngone, sizeof *order, by_ref);
     enum status st = ST_OK;
     for (size_t i = 0; st == ST_OK && i < c->ngone; i++)

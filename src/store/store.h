@@ -128,7 +128,7 @@ struct changes {
     int64_t next_id; /* ids below it are taken, see store_reserve_ids; 0: nothing new */
     /* Rows may come again after a crash: every row is brought to its state whatever the tables have. Deleted
        keys (ROW_NONE) lose their row. Key rows have a seq already; should it stand for another key by now,
-       they get another one. */
+       they get another one. The order of all rows is kept. */
     bool hard;
 };
 
