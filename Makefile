@@ -8,7 +8,7 @@ UNITDIR     = $(PREFIX)/lib/systemd/system
 BINARY      = build/release/larder
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test crash-long bench install uninstall lint format docs clean
+.PHONY: help run build test crash-long bench bench-servers install uninstall lint format docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 20
@@ -34,6 +34,9 @@ crash-long: build ## 1,000 simulated power losses, and kill -9 at every call (so
 
 bench: build ## compare with redis-server on this machine (ARGS="--scale 0.1" for a quick look)
 	tests/bench/bench.py $(ARGS)
+
+bench-servers: build ## compare with what an application does itself on PostgreSQL and MariaDB
+	tests/bench/servers_bench.py $(ARGS)
 
 install: build ## binary, man page, systemd unit, config file (PREFIX, SYSCONFDIR, DESTDIR)
 	install -D -m 755 $(BINARY) $(DESTDIR)$(BINDIR)/larder

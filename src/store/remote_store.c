@@ -111,8 +111,10 @@ static enum status connect_now(struct rstore *s, struct error *err)
 static enum status reconnect(struct rstore *s, struct error *err)
 {
     int64_t now = clock_mono_us();
-    if (now < s->retry_at)
-        return error_set(err, ST_IO, "the database cannot be reached");
+    if (now < s->retry_at) {
+        error_set(err, ST_IO, "the database cannot be reached");
+        return ST_IO;
+    }
     enum status st = connect_now(s, err);
     if (st == ST_OK) {
         uint32_t patience = s->busy_ms;
