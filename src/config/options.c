@@ -193,7 +193,7 @@ static const struct option options[] = {
      .summary = "How long a database server may take for an answer.",
      .comment = "After that the connection is given up, commands get an error, and another connection is made."},
     {.name = "workers", .kind = OPT_INT, AT(workers), .initial = "1", .min = 1, .max = 1, .group = DATABASE,
-     .accepts = "1",
+     .accepts = "1; PostgreSQL and MariaDB take more servers instead",
      .summary = "Threads that serve clients.",
      .comment = "Only 1 is accepted: for more, start more servers on one database, which PostgreSQL and MariaDB allow."},
     {.name = "databases", .kind = OPT_INT, AT(databases), .initial = "16", .min = 1, .max = 65536, .group = DATABASE,
