@@ -17,7 +17,7 @@ from harness.resp import Closed, encode
 
 FAR = 4_000_000_000_000  # milliseconds: a moment that no test sees
 LONG = 70_000  # bytes: longer than what is kept in a key's row
-MANY = 1500  # items: more than are kept in memory as a whole
+MANY = 1500  # items: more than are read into memory as a whole
 
 # What a key holds, by its name, and how that is read.
 READ = {
@@ -56,7 +56,7 @@ class Maker:
 
     def keys(self):
         """Every (database, key) there may be."""
-        home = [self.key(kind, i) for kind in READ for i in range(12)]
+        home = [self.key(kind, i) for kind in READ for i in range(13)]
         return [(0, key) for key in home] + [(db, self.key(b"str", i)) for db in self.aside for i in range(6)]
 
     def next(self):
@@ -171,21 +171,49 @@ class Maker:
         return Change(0, [(b"SET", key, text)], lambda now: put(now, key, text))
 
     def many_items(self, v):
-        items, fields = self.key(b"list", 2), self.key(b"hash", 2)
+        items, fields, members, scores = (self.key(kind, 2) for kind in (b"list", b"hash", b"set", b"zset"))
         values = [b"%s-%d" % (v, i) for i in range(MANY)]
         names = {b"f%d" % i: v for i in range(MANY)}
+        new = {b"m%d" % i: b"%d" % (i * int(v) % 1000) for i in range(MANY)}
+        gone = {name for i, name in enumerate(new) if i % 3 == int(v) % 3}
 
         def apply(now):
             edit(now, items, lambda old: (*old, *values)[-2 * MANY :])
             edit(now, fields, lambda old: merged(old, names))
+            edit(now, members, lambda old: (old | set(values[:500])) - set(values[:9]))
+            edit(now, scores, lambda old: frozenset(pair for pair in merged(old, new) if pair[0] not in gone))
 
-        commands = [(b"RPUSH", items, *values), (b"LTRIM", items, b"-%d" % (2 * MANY), b"-1")]
-        commands += [(b"HSET", fields, *(part for pair in names.items() for part in pair))]
+        commands = [
+            (b"RPUSH", items, *values), (b"LTRIM", items, b"-%d" % (2 * MANY), b"-1"),
+            (b"HSET", fields, *(part for pair in names.items() for part in pair)),
+            (b"SADD", members, *values[:500]), (b"SREM", members, *values[:9]),
+            (b"ZADD", scores, *(part for member, score in new.items() for part in (score, member))), (b"ZREM", scores, *gone),
+        ]  # fmt: skip
         return Change(0, [(b"MULTI",), *commands, (b"EXEC",)], apply)
+
+    def short_lived(self, v):
+        """What has expired before anybody looks is left to the sweeper."""
+        string, items, fields = self.key(b"str", 12), self.key(b"list", 12), self.key(b"hash", 12)
+        commands = [
+            (b"SET", string, v, b"PX", b"1"), (b"RPUSH", items, v), (b"PEXPIRE", items, b"1"),
+            (b"HSET", fields, b"short", v, b"long", v), (b"HPEXPIRE", fields, b"1", b"FIELDS", b"1", b"short"),
+        ]  # fmt: skip
+        return Change(0, [(b"MULTI",), *commands, (b"EXEC",)], lambda now: edit(now, fields, lambda old: merged(old, {b"long": v})))
+
+    def copy(self, v):
+        kind = self.random.choice([b"list", b"hash", b"set", b"zset"])
+        source, target = self.key(kind, 0), self.key(kind, 4)
+        if (0, source) not in self.now:
+            return None
+
+        def apply(now):
+            now[0, target] = now[0, source]
+
+        return Change(0, [(b"COPY", source, target, b"REPLACE")], apply)
 
     WEIGHTS = {
         all_types: 40, several_strings: 12, expiring: 12, not_idempotent: 12, delete: 8, rename: 6, write_aside: 8,
-        flush: 2, swap: 2, long_string: 1, many_items: 1,
+        short_lived: 6, copy: 4, flush: 2, swap: 2, long_string: 1, many_items: 1,
     }  # fmt: skip
 
 
