@@ -103,6 +103,11 @@ bool http_wants_continue(const struct http_in *h);
 /* A header of the request that is coming in, when its head is whole; p is NULL: not there. */
 struct slice http_header_seen(const struct http_in *h, enum http_header header);
 
+/* ---- headers ---- */
+
+/* Without the white space around it. */
+struct slice http_trim(struct slice s);
+
 /* The name of a media type without its parameters: "application/json" of "application/json; charset=utf-8".
  */
 struct slice http_media_type(struct slice value);
