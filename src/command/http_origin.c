@@ -83,7 +83,7 @@ void http_check_origin(const struct http_api *a, struct http_call *x)
     struct slice origin = x->request.headers[HTTP_ORIGIN], host = x->request.headers[HTTP_HOST];
     struct slice site = x->request.headers[HTTP_SEC_FETCH_SITE];
     bool any = false, foreign = site.p && !slice_is(site, "same-origin") && !slice_is(site, "none");
-    if ((origin.p || foreign) && is_listed(a->server, origin, &any)) {
+    if ((origin.p || foreign) && is_listed(a->server, origin.p ? origin : SLICE(""), &any)) {
         add_cors(x, origin, any);
         return;
     }
