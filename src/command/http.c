@@ -324,6 +324,13 @@ static void answer_refusal(struct answer *a, const struct http_call *x)
     buf_add(a->out, "}", 1);
 }
 
+/* What is said to anybody: that this is no request, that a page may not ask, and what may be asked, which
+   browsers want to know before they send a password. */
+static bool is_for_all(const struct http_call *x)
+{
+    return !x->request.path.p || x->refusal.status == 204 || x->refusal.status == 403;
+}
+
 int64_t http_answer(struct http_api *api, struct session *s, struct http_call *x, struct buf *out,
                     const struct error *write_err)
 {
@@ -333,10 +340,10 @@ int64_t http_answer(struct http_api *api, struct session *s, struct http_call *x
     bool open = x->route && x->route->open;
     s->db = x->db;
     s->authenticated = open || http_authorized(api->server, x->request.headers[HTTP_AUTHORIZATION], x->arena);
-    if (x->refusal.status)
-        answer_refusal(a, x);
-    else if (!s->authenticated)
+    if (!s->authenticated && !is_for_all(x))
         refuse_stranger(api, x, a);
+    else if (x->refusal.status)
+        answer_refusal(a, x);
     else
         wait = (x->route->run ? x->route->run : http_run_command)(api, s, x, write_err);
     end_answer(a);

@@ -161,12 +161,19 @@ static bool same_method(enum http_method route, enum http_method asked)
     return route == asked || (route == HTTP_GET && asked == HTTP_HEAD);
 }
 
-/* "Allow: GET, HEAD, PUT": the methods of every route that fits the path. */
-static void allow_methods(struct http_call *x)
+/* Of the path style. Others mean something to browsers and proxies that no command does. */
+static bool runs_commands(enum http_method m)
+{
+    return m == HTTP_GET || m == HTTP_HEAD || m == HTTP_POST || m == HTTP_PUT;
+}
+
+/* "Allow: GET, HEAD, PUT": the methods of every route that fits the path, or of the path style. */
+static void allow_methods(struct http_call *x, bool command)
 {
     char text[128];
     struct slice params[2];
-    size_t n = (size_t)snprintf(text, sizeof text, "Allow: OPTIONS");
+    size_t n =
+        (size_t)snprintf(text, sizeof text, "Allow: OPTIONS%s", command ? ", GET, HEAD, POST, PUT" : "");
     for (const struct route *r = http_routes; r->path; r++) {
         if (fits(r->path, x->request.path, params))
             n += (size_t)snprintf(text + n, sizeof text - n, ", %s%s", http_method_str(r->method),
@@ -200,10 +207,12 @@ static const struct route *find(struct http_call *x, struct slice params[2])
             return r;
         known = true;
     }
-    if (!known && !is_reserved(x->request.path))
+    bool command = !known && !is_reserved(x->request.path);
+    if (command && runs_commands(x->request.method))
         return &path_style;
+    known |= command;
     if (known)
-        allow_methods(x);
+        allow_methods(x, command);
     if (known && x->request.method == HTTP_OPTIONS) {
         http_refuse(x, 204, "", "The Allow header says it.");
     } else if (known) {

@@ -78,6 +78,18 @@ def test_paths(web, redis):
     assert web.get("/get/k?db=99").status == 400
 
 
+def test_methods_of_paths(web, redis):
+    """A browser's OPTIONS, and what proxies send, is no command."""
+    for method in ("GET", "HEAD", "POST", "PUT"):
+        assert web(method, "/incr/n").status == 200
+    answer = web("OPTIONS", "/incr/n")
+    assert answer.status == 204 and answer.headers["Allow"] == "OPTIONS, GET, HEAD, POST, PUT"
+    for method in ("DELETE", "PATCH", "TRACE"):
+        answer = web(method, "/incr/n")
+        assert answer.status == 405 and answer.headers["Allow"] == "OPTIONS, GET, HEAD, POST, PUT"
+    assert redis("GET", "n") == b"4"
+
+
 def test_pipeline(web, redis):
     answer = web.post("/pipeline", [["SET", "k", "v"], ["GET", "k"], ["INCR", "k"], ["LPUSH", "l", 1, 2], ["FLY"], ["LRANGE", "l", 0, -1]])
     assert answer.status == 200

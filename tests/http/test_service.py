@@ -99,6 +99,13 @@ def test_password(locked):
     assert locked.get("/keys/k", headers=basic("default", PASSWORD)).json["value"] == "v"
 
 
+def test_mistakes_of_strangers(locked):
+    """They are not told what is wrong with a request, nor what there is."""
+    for answer in (locked.put("/keys/k", b"{", headers={"Content-Type": "application/json"}), locked.get("/keys/a/b/c"),
+                   locked.get("/keys/k?db=99"), locked("PATCH", "/keys/k"), locked.post("/", b"["), locked.get("/auth/x")):  # fmt: skip
+        assert answer.status == 401, answer
+
+
 def test_one_request_does_not_open_the_next(locked):
     assert locked.get("/keys/k", headers=basic("default", PASSWORD)).status == 404
     assert locked.get("/keys/k").status == 401
@@ -160,8 +167,9 @@ def test_cors(start):
 def test_preflight_needs_no_password(start):
     server = start("--requirepass", "x", "--http-cors-origins", "https://example.com")
     with server.http() as web:
-        answer = web("OPTIONS", "/keys/k", headers={**PAGE, "Access-Control-Request-Method": "PUT"})
-        assert answer.status == 204 and "Authorization" in answer.headers["Access-Control-Allow-Headers"]
+        for path in ("/keys/k", "/", "/set/k/v"):
+            answer = web("OPTIONS", path, headers={**PAGE, "Access-Control-Request-Method": "PUT"})
+            assert answer.status == 204 and "Authorization" in answer.headers["Access-Control-Allow-Headers"]
         answer = web.get("/keys/k", headers=PAGE)
         assert answer.status == 401 and answer.headers["Access-Control-Allow-Origin"] == "https://example.com"
 
