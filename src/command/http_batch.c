@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "command/announce.h"
 #include "command/http_outcomes.h"
+#include "proto/base64.h"
 
 #define MAX_OPERATIONS 100000
 #define MAX_TIMEOUT_MS 3600000
@@ -27,6 +28,7 @@ struct http_op {
     const struct command *cmd; /* COMMAND */
     struct slice *words;
     int nwords;
+    bool encoded; /* strings are base64 */
     bool if_absent, if_present, has_version;
     int64_t if_version;
 };
@@ -126,6 +128,7 @@ static bool read_command(struct http_call *x, const struct op_outline *o, struct
             return false;
     op->kind = OP_COMMAND;
     op->cmd = cmd;
+    op->encoded = o->encoded;
     if (!command_arity_fits(cmd, op->nwords)) {
         http_refuse(x, 400, "bad_value", "%s takes another number of args.", cmd->name);
         return false;
@@ -310,12 +313,47 @@ static enum status expire(struct call *c, const struct http_op *op, const struct
     return st;
 }
 
+/* Strings of a result, which begins at `from` and has them in base64, become text; false: they are none. */
+static bool write_texts(struct answer *a, size_t from)
+{
+    struct buf *out = a->out;
+    struct slice bytes, coded = arena_copy(a->call->arena, slice_of(out->p + from, out->len - from));
+    const char *p = coded.p, *end = coded.p + coded.n, *quote;
+    out->len = from;
+    while ((quote = memchr(p, '"', (size_t)(end - p)))) {
+        const char *close = memchr(quote + 1, '"', (size_t)(end - quote - 1));
+        buf_add(out, p, (size_t)(quote - p));
+        if (!base64_decode(slice_of(quote + 1, (size_t)(close - quote - 1)), a->call->arena, &bytes) ||
+            !json_add_string(out, bytes)) {
+            out->len = from;
+            buf_add_slice(out, coded);
+            return false;
+        }
+        p = close + 1;
+    }
+    buf_add(out, p, (size_t)(end - p));
+    return true;
+}
+
+/* A command cannot run again when its reply turns out not to be UTF-8, as our own documents are written
+   again. So all strings are base64 at first. */
 static enum status run_redis(struct call *c, const struct http_op *op)
 {
     struct answer *a = answer_of(c->reply);
+    a->json.base64 = true;
     upstash_item_begin(a);
+    size_t from = a->out->len;
     enum status st = command_run_inside(c, op->cmd, op->words, op->nwords);
     upstash_item_end(a);
+    a->json.base64 = false;
+    if (st != ST_OK || a->failed)
+        return st;
+    struct slice result = slice_of(a->out->p + from, a->out->len - from);
+    bool strings = memchr(result.p, '"', result.n) && !slice_eq(result, SLICE("\"OK\"}"));
+    if (strings && (op->encoded || !write_texts(a, from))) {
+        a->out->len--;
+        buf_add_slice(a->out, SLICE(",\"encoding\":\"base64\"}"));
+    }
     return st;
 }
 

@@ -112,6 +112,8 @@ static enum status get(struct call *c)
         http_key_not_found(a);
         return ST_OK;
     }
+    if (!http_if_match(a, a->head.version))
+        return ST_OK;
     if (r->headers[HTTP_IF_NONE_MATCH].p &&
         http_tags_have(r->headers[HTTP_IF_NONE_MATCH], a->head.version, NULL)) {
         a->head.status = 304;

@@ -61,11 +61,15 @@ void outcomes_free(struct outcomes *o)
     mem_free(o);
 }
 
-/* Old ones go, and as many as there are too many. */
-static void make_room(struct outcomes *o, int64_t now)
+static void drop_old(struct outcomes *o, int64_t now)
 {
-    while (o->first < o->next && (o->next - o->first >= OUTCOMES || o->bytes > KEEP_BYTES ||
-                                  now - slot(o, o->first)->made_us > KEEP_US))
+    while (o->first < o->next && now - slot(o, o->first)->made_us > KEEP_US)
+        drop_first(o);
+}
+
+static void make_room(struct outcomes *o)
+{
+    while (o->first < o->next && (o->next - o->first >= OUTCOMES || o->bytes > KEEP_BYTES))
         drop_first(o);
 }
 
@@ -77,7 +81,8 @@ int64_t outcomes_run(struct http_api *api, struct session *s, struct http_call *
     struct outcomes *o = api->outcomes;
     struct answer *a = &api->answer;
     struct buf *out = a->out;
-    make_room(o, clock_mono_us());
+    drop_old(o, clock_mono_us());
+    make_room(o);
     uint64_t number = o->next++;
     struct outcome *c = slot(o, number);
     *c = (struct outcome){.number = number, .made_us = clock_mono_us()};
@@ -152,7 +157,7 @@ int64_t http_outcome(struct http_api *api, struct session *s, struct http_call *
 {
     struct answer *a = &api->answer;
     (void)s, (void)write_err;
-    make_room(api->outcomes, clock_mono_us());
+    drop_old(api->outcomes, clock_mono_us());
     struct outcome *c = find(api->outcomes, x->path[0]);
     if (!c) {
         answer_error(a, 404, "batch_not_found", "There is no such batch, or it was too long ago.");

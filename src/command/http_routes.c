@@ -41,7 +41,7 @@ const struct http_param_info http_params[HTTP_PARAMS] = {
 const struct route http_routes[] = {
     {HTTP_GET, "/keys/{key}", .prepare = http_key_get, .params = READS | PAGE | CODED,
      .id = "getKey", .tag = "keys", .summary = "The value of a key, as JSON or (by Accept) as the bytes of a string.",
-     .answer = "Value", .raw = true, .statuses = {200, 304, 404, 406}},
+     .answer = "Value", .raw = true, .statuses = {200, 304, 404, 406, 412}},
     {HTTP_PUT, "/keys/{key}", .prepare = http_key_put, .params = WRITES | EXPIRY | CODED,
      .id = "putKey", .tag = "keys", .summary = "Sets a key to a value: a JSON document, or the body's bytes.",
      .body = "NewValue", .answer = "Value", .raw = true, .statuses = {200, 201, 412, 413, 415}},

@@ -29,8 +29,9 @@ static bool set_expiry(struct http_call *x, size_t form, int64_t n, struct http_
 {
     const char *name = http_params[expiry_forms[form].param].name;
     int64_t unit = expiry_forms[form].unit;
-    if (n < 1 || n > MAX_TTL_MS / (unit ? unit : 1)) {
-        http_refuse(x, 400, "bad_ttl", "%s must be a whole number above 0.", name);
+    int64_t most = MAX_TTL_MS / (unit ? unit : 1);
+    if (n < 1 || n > most) {
+        http_refuse(x, 400, "bad_ttl", "%s must be a whole number from 1 to %lld.", name, (long long)most);
         return false;
     }
     if (ret->kind != EXPIRY_NONE) {
@@ -148,6 +149,10 @@ static bool read_scored(struct http_call *x, const struct json *v, bool encoded,
                 has_score = true;
                 if (!http_score(x, &value, &ret->score))
                     return false;
+            } else {
+                http_refuse(x, 400, "unknown_field", "There is no field \"%.*s\" here: member, score.",
+                            name.n < 64 ? (int)name.n : 64, name.p);
+                return false;
             }
         }
     }

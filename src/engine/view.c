@@ -166,8 +166,6 @@ static void install(struct view *v, struct row *old, const struct key_row *k)
 {
     if (v->watch_ready)
         note_ready(v, old, k);
-    if (v->nwatches && k->type != ROW_NONE && !live(v, old))
-        view_touch(v, k->db, k->key);
     struct row *fresh = row_new(k, old->hash);
     fresh->dirty = 1;
     fresh->ticket = v->ticket;
@@ -420,7 +418,10 @@ void view_accept(struct view *v)
 {
     v->kept |= view_has_changes(v);
     for (size_t i = 0; i < v->nundo; i++) {
+        const struct row *fresh = v->undo[i].fresh;
         struct row *old = v->undo[i].old;
+        if (v->nwatches && fresh->type != ROW_NONE && !live(v, old))
+            view_touch(v, fresh->db, row_key(fresh));
         if (old->dirty)
             row_free(old);
     }

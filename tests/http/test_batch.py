@@ -181,8 +181,10 @@ def test_outcomes(web, redis):
 def test_outcomes_are_bounded(web):
     first = run(web, put("k", "v"), **{"async": True}).headers["Location"]
     assert web.get(first).status == 200
-    for _ in range(1024):
-        last = run(web, put("k", "v"), **{"async": True}).headers["Location"]
+    for _ in range(1023):
+        run(web, put("k", "v"), **{"async": True})
+    assert web.get(first).status == 200
+    last = run(web, put("k", "v"), **{"async": True}).headers["Location"]
     assert web.get(first).status == 404
     assert web.get(last).status == 200
 
@@ -232,6 +234,44 @@ def test_mistakes(web, redis, body, code, operation):
     assert answer.status == 400 and answer.error == code, answer
     assert answer.json.get("operation") == operation
     assert redis("DBSIZE") == 0
+
+
+def test_nobody_sees_what_is_undone(web, redis, server):
+    """Who watches a key that was never there, in the end, is not disturbed."""
+    redis("RPUSH", "l", "1")
+    with server.connect() as watcher:
+        watcher("WATCH", "new", "l", "copied", "moved")
+        answer = run(web, put("new", "v"), {"op": "delete", "key": "new"}, {"op": "copy", "key": "l", "args": ["copied"]},
+                     {"op": "rename", "key": "l", "args": ["moved"]}, put("l", ["again"], type="list"), {"op": "incr", "key": "l"})  # fmt: skip
+        assert answer.status == 409 and answer.json["operation"] == 5
+        watcher("MULTI")
+        watcher("PING")
+        assert watcher("EXEC") == [b"PONG"]
+        watcher("WATCH", "new")
+        assert run(web, put("new", "v"), {"op": "delete", "key": "new"}).status == 200
+        watcher("MULTI")
+        watcher("PING")
+        assert watcher("EXEC") is None
+
+
+def test_results_are_bytes(web, redis):
+    redis("RPUSH", "l", b"\xff", "text", "caf\u00e9 \"", b"a\x00")
+    results = web.post("/batch", {"operations": [
+        {"op": "lrange", "key": "l", "args": [1, -1]}, {"op": "lrange", "key": "l", "args": [0, 1]}, {"op": "lpop", "key": "l"},
+        {"op": "set", "key": "s", "args": ["OK"]}, {"op": "get", "key": "s"}, {"op": "get", "key": "none"},
+        {"op": "get", "key": b64(b"s"), "encoding": "base64"}, {"op": "set", "key": b64(b"\xfe"), "args": [b64(b"v")], "encoding": "base64"},
+    ]}).json["results"]  # fmt: skip
+    assert results == [
+        {"result": ["text", "caf\u00e9 \"", "a\x00"]},
+        {"result": [b64(b"\xff"), b64(b"text")], "encoding": "base64"},
+        {"result": b64(b"\xff"), "encoding": "base64"},
+        {"result": "OK"},
+        {"result": "OK"},
+        {"result": None},
+        {"result": b64(b"OK"), "encoding": "base64"},
+        {"result": "OK"},
+    ]
+    assert redis("GET", b"\xfe") == b"v"
 
 
 def test_blocked_clients_are_served(web, server, redis):

@@ -191,6 +191,9 @@ def test_conditions(web):
     assert answer.status == 304 and answer.body == b"" and answer.etag == third.etag
     assert web.get("/keys/k", headers={"If-None-Match": "*"}).status == 304
     assert web("HEAD", "/keys/k", headers={"If-None-Match": third.etag}).status == 304
+    assert web.get("/keys/k", headers={"If-Match": third.etag}).status == 200
+    assert web.get("/keys/k", headers={"If-Match": second.etag}).status == 412
+    assert web("HEAD", "/keys/k", headers={"If-Match": second.etag}).status == 412
 
     assert web.delete("/keys/k", headers={"If-Match": second.etag}).status == 412
     assert web.delete("/keys/k", headers={"If-Match": third.etag}).status == 200
@@ -267,6 +270,7 @@ MISTAKES = [
     ({"value": {"a": "x"}, "type": "zset"}, "bad_value"),
     ({"value": [{"member": "a"}], "type": "zset"}, "bad_value"),
     ({"value": ["a"], "type": "zset"}, "bad_value"),
+    ({"value": [{"member": "a", "score": 1, "colour": "red"}], "type": "zset"}, "unknown_field"),
     ({"value": "no base64", "encoding": "base64"}, "bad_value"),
     ({"value": "a", "encoding": "hex"}, "bad_value"),
     ({"value": "a", "ttl": 0}, "bad_ttl"),
