@@ -91,6 +91,8 @@ struct server {
     size_t start_memory;
     /* SAVE and BGSAVE: the worker ends the batch, syncs the database and calls server_saved. */
     bool sync_wanted;
+    /* CONFIG SET durability: the worker does that behind the batch, too, and answers when it is done. */
+    bool durability_wanted;
     int64_t queued_wait;  /* the highest ticket that a command run by EXEC waits for */
     bool end_batch;       /* what follows belongs to another batch */
     int64_t last_save_ms; /* wall */

@@ -127,7 +127,7 @@ static size_t run_call(struct worker *w, const struct batch_call *call, const st
     size_t said = c->out.len - start;
     if (said) {
         client_touch(c);
-        if (w->server.sync_wanted)
+        if (w->server.sync_wanted || w->server.durability_wanted)
             wait = WAIT_FOR_SYNC;
         if (wait)
             waits_add(w, c, start, wait);
@@ -181,6 +181,26 @@ static void sync_saved(struct worker *w)
     }
     server_note_failure(&w->server, err.code);
     log_failure("the database could not be synced", &err);
+    waits_fail(w, WAIT_FOR_SYNC, &err);
+}
+
+/* So with CONFIG SET durability: what waits in the store may have to become durable first, and its tables
+   change places only between transactions. */
+static void change_durability(struct worker *w, bool committed)
+{
+    struct config *config = worker_config(w);
+    struct error err;
+    if (committed && store_set_durability(engine_store(w->server.engine), (enum durability)config->durability,
+                                          &err) == ST_OK) {
+        w->durability = config->durability;
+        waits_synced(w);
+        return;
+    }
+    config->durability = w->durability;
+    if (!committed) /* which it was told */
+        return;
+    server_note_failure(&w->server, err.code);
+    log_failure("durability could not be changed", &err);
     waits_fail(w, WAIT_FOR_SYNC, &err);
 }
 
@@ -253,7 +273,7 @@ static size_t run_transaction(struct worker *w, size_t at)
     if (st != ST_OK)
         write_err = err;
     w->server.clock_us = clock_mono_us();
-    w->server.end_batch = w->server.sync_wanted = false;
+    w->server.end_batch = w->server.sync_wanted = w->server.durability_wanted = false;
     size_t first = at;
     while (at < end && said < PENDING_BYTES && engine_pending_bytes(engine) < PENDING_BYTES &&
            !w->server.end_batch && (at == first || !b->calls[at].alone)) {
@@ -261,10 +281,13 @@ static size_t run_transaction(struct worker *w, size_t at)
         w->server.end_batch = b->calls[at].alone;
         said += run_call(w, &b->calls[at++], &write_err);
     }
-    if (st == ST_OK && engine_commit(engine, &ticket, &err) != ST_OK)
+    bool committed = st != ST_OK || engine_commit(engine, &ticket, &err) == ST_OK;
+    if (!committed)
         commits_failed(w, ticket, &err);
     else if (w->server.sync_wanted)
         sync_saved(w);
+    if (w->server.durability_wanted)
+        change_durability(w, committed);
     batch_progress(w);
     flush_clients(w);
     return at;

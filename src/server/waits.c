@@ -125,9 +125,8 @@ void waits_fail(struct worker *worker, int64_t from, const struct error *err)
 void waits_synced(struct worker *worker)
 {
     struct waits *w = &worker->waits;
-    struct wait *last = at(w, w->next - 1);
-    if (w->first < w->next && last->ticket == WAIT_FOR_SYNC)
-        last->ticket = 0;
+    if (w->first < w->next && at(w, w->next - 1)->ticket == WAIT_FOR_SYNC)
+        at(w, w->next - 1)->ticket = 0;
 }
 
 void waits_forget(struct worker *worker, struct client *c)

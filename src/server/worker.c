@@ -167,9 +167,7 @@ static enum status config_changed(struct server *server, const struct option *o,
     if (slice_is(name, "cache-memory")) {
         cache_set_budget(engine_cache(server->engine), config->cache_memory);
     } else if (slice_is(name, "durability")) {
-        if (store_set_durability(engine_store(server->engine), (enum durability)config->durability, &err) !=
-            ST_OK)
-            log_warning("durability could not be changed", "status=%s", status_name(err.code));
+        server->durability_wanted = server->end_batch = true;
     } else if (slice_is(name, "maxclients")) {
         fit_max_clients(w);
     } else if (slice_is(name, "loglevel")) {
@@ -482,6 +480,7 @@ enum status worker_new(struct config *config, struct engine *engine, struct work
     struct worker *w = mem_zalloc(sizeof *w);
     w->stop_fd = w->progress_fd = -1;
     w->server.config_changed = config_changed;
+    w->durability = config->durability;
     w->server.worker = w;
     server_init(&w->server, config, engine);
     w->http = http_api_new(&w->server);

@@ -48,11 +48,12 @@ struct worker {
     uint32_t max_clients; /* as configured, or what the limit of descriptors allows */
     /* Another process holds the database's lock. Clients that write wait among the paused ones; who reads
        goes on. */
-    int64_t lock_since_us; /* 0: nobody waits for it */
-    int64_t lock_retry_us; /* when to try again */
+    int64_t lock_since_us;       /* 0: nobody waits for it */
+    int64_t lock_retry_us;       /* when to try again */
     int64_t poll_us, poll_at_us; /* how long between two looks for blocked clients, and when is the next */
     struct batch batch;
     struct waits waits;
+    int64_t durability; /* the one in force; the option is ahead of it until the end of a batch */
     struct event *progress_event;
     int progress_fd; /* an eventfd: the store writes to it when commits have become durable */
     struct sweeper sweeper;

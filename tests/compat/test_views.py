@@ -287,3 +287,33 @@ def test_the_tables_are_current_after_save(fleet):
                 assert current.execute("SELECT count(*) FROM larder_strings").fetchone() == ((round + 1) * 5000,)
     finally:
         current.close()
+
+
+def test_durability_changes_between_what_is_written(fleet):
+    """It may bring everything into the tables: whoever reads or writes in the same pipeline sees all of it."""
+    server = fleet.larder("--apply-lag", "1h", "--durability", "everysec", "--cache-memory", "0")
+    keys = [f"k{i}" for i in range(50)]
+    with server.connect() as c:
+        for round in range(5):
+            c.pipeline([["SET", key, round] for key in keys] + [["RPUSH", "list", round]])
+            change = [["GET", "none"], ["CONFIG", "SET", "durability", "always"], ["MGET", *keys], ["SET", "last", round]]
+            replies = c.pipeline([*change, ["CONFIG", "SET", "durability", "everysec"], ["LLEN", "list"], ["GET", "last"]])
+            value = str(round).encode()
+            expected = [None, b"OK", [value] * len(keys), b"OK", b"OK", round + 1, value]
+            assert [reply.plain() for reply in replies] == expected
+
+
+def test_a_durability_that_is_not_to_be_had_is_told(fleet):
+    server = fleet.larder("--durability", "everysec", "--busy-timeout", "100ms")
+    other = sqlite3.connect(server.store.path, isolation_level=None)
+    try:
+        with server.connect() as c:
+            other.execute("BEGIN IMMEDIATE")
+            replies = c.pipeline([["SET", "k", "v"], ["CONFIG", "SET", "durability", "always"], ["GET", "k"]])
+            assert [reply.is_error for reply in replies] == [False, True, False]
+            assert c("CONFIG", "GET", "durability") == [b"durability", b"everysec"]
+            other.execute("ROLLBACK")
+            assert c("CONFIG", "SET", "durability", "always") == b"OK"
+            assert c("GET", "k") == b"v"
+    finally:
+        other.close()
