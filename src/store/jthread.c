@@ -49,6 +49,13 @@ static enum status begin(struct jstore *s, enum store_txn kind, struct error *er
     return st;
 }
 
+void jthread_check_others(struct jstore *s)
+{
+    struct error ignored;
+    if (begin(s, STORE_READ, &ignored) == ST_OK)
+        store_rollback(s->writer);
+}
+
 /* Another process has written, and the owner did not know that when it counted: until it has counted again,
    nobody shall believe what larder_db says. */
 static enum status doubt_counts(struct jstore *s, struct error *err)
@@ -186,8 +193,13 @@ static void free_group(struct jgroup *g)
     mem_free(g);
 }
 
+/* It has to be tried again, unless a table with its rows was frozen meanwhile to be applied as a whole. */
 static void put_back(struct jstore *s, struct jgroup *g)
 {
+    if (s->frozen_whole) {
+        free_group(g);
+        return;
+    }
     g->next = s->first;
     s->first = g;
     if (!s->tail)
@@ -347,6 +359,12 @@ static void apply_failed(struct jstore *s, const struct error *err)
     s->failure = *err;
     s->failures++;
     s->retry_us = now + RETRY_US;
+    if (!s->whole_waits)
+        return;
+    if (s->durability == DURABILITY_ALWAYS) /* what can only come in behind it cannot */
+        give_up(s, NULL, err);
+    else
+        s->failing = err->code;
 }
 
 /* While there is no group to write. */
@@ -366,11 +384,12 @@ static void apply_idly(struct jstore *s)
     }
     pthread_mutex_lock(&s->lock);
     slice_over(s, st, last);
-    s->stuck = ST_OK;
-    if (st == ST_OK)
-        s->lock_since_us = 0;
-    else
+    if (st != ST_OK)
         apply_failed(s, &err);
+    else if (last)
+        works_again(s);
+    else
+        s->lock_since_us = 0;
     if (s->stuck != ST_OK || last)
         tell(s);
 }
@@ -466,16 +485,6 @@ static void sweep(struct jstore *s)
     s->swept.more = r.more;
 }
 
-static void check_others(struct jstore *s)
-{
-    struct error err;
-    s->check_wanted = false;
-    pthread_mutex_unlock(&s->lock);
-    if (begin(s, STORE_READ, &err) == ST_OK)
-        store_rollback(s->writer);
-    pthread_mutex_lock(&s->lock);
-}
-
 /* ---- the loop ---- */
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -549,8 +558,6 @@ static bool do_something(struct jstore *s, int64_t now)
     } else if (freeze_due(s) <= now) {
         s->freeze_wanted = true;
         tell(s);
-    } else if (s->check_wanted) {
-        check_others(s);
     } else if (s->dropping && now >= s->retry_us) {
         drop_idly(s);
     } else if (s->sweep_rows && now >= s->retry_us) {
