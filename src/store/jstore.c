@@ -421,9 +421,11 @@ static void freeze(struct jstore *s)
     pthread_cond_signal(&s->work);
 }
 
+/* Not while a group goes straight into the tables: rows of it that have been changed since are there when it
+   is through, which only an active table can take note of. */
 static bool should_freeze(const struct jstore *s)
 {
-    if (s->layers.mem[1] || memtable_stats(active(s)).empty)
+    if (s->layers.mem[1] || s->directly || memtable_stats(active(s)).empty)
         return false;
     return s->freeze_wanted || s->whole_waits ||
            (s->options.max_bytes && s->active_bytes >= s->options.max_bytes / 2);

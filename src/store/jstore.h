@@ -101,6 +101,7 @@ struct jstore {
     pthread_cond_t work; /* for the thread */
     pthread_cond_t told; /* for an owner that waits */
     struct jgroup *first, *tail;
+    bool directly; /* a group is on its way straight into the tables */
     struct jdone *done;
     size_t ndone, cap_done;
     struct memtable *frozen; /* to be applied; NULL: none, or done */

@@ -294,9 +294,11 @@ static void write_next(struct jstore *s)
     g->sealed = true;
     bool nothing_waits = s->journaled <= s->applied && !s->frozen;
     bool direct = s->options.max_bytes == 0 || (nothing_waits && g->rows <= s->options.few_rows);
+    s->directly = direct;
     pthread_mutex_unlock(&s->lock);
     enum status st = write_group(s, g, direct, &last, &err);
     pthread_mutex_lock(&s->lock);
+    s->directly = false;
     slice_over(s, st, last);
     if (st == ST_OK) {
         works_again(s);
