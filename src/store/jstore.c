@@ -379,12 +379,11 @@ static enum status do_commit(struct store *base, struct error *err)
         s->committed_us = clock_mono_us();
         mark(s, ticket);
         s->active_bytes += s->txn_bytes;
+        pthread_mutex_lock(&s->lock);
         s->whole_waits |= s->txn_whole;
-        if (!s->whole_waits) {
-            pthread_mutex_lock(&s->lock);
+        if (!s->whole_waits)
             enqueue(s, ticket);
-            pthread_mutex_unlock(&s->lock);
-        }
+        pthread_mutex_unlock(&s->lock);
     }
     end_txn(s);
     return ST_OK;

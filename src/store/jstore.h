@@ -91,7 +91,6 @@ struct jstore {
     struct jmark *marks;
     size_t nmarks, first_mark, cap_marks;
     size_t active_bytes;             /* of changes in the active table */
-    bool whole_waits;                /* a change set in it can only be made durable as a whole */
     const struct histogram *sync_us; /* the writer's */
     int64_t checked_us;              /* when the reader last looked for other writers */
     uint64_t commits_seen;
@@ -107,6 +106,7 @@ struct jstore {
     struct memtable *frozen; /* to be applied; NULL: none, or done */
     int64_t frozen_upto;     /* the last ticket in it */
     bool frozen_whole;
+    bool whole_waits; /* a change set in the active table can only be made durable as a whole */
     bool freeze_wanted;
     int64_t durable;     /* the last ticket of which the thread is done */
     enum status failed;  /* a group was not to be written: the owner has to undo ... */

@@ -3,7 +3,10 @@
    tables; and the next command works.
 
    Two stacks get the same commands: one whose store fails the Nth call, and a model that only gets the
-   commands that answered no failure. Their answers and everything in their tables are then the same. */
+   commands that answered no failure. Their answers and everything in their tables are then the same.
+
+   With a journal it is the calls of its thread that fail. Some of them are nobody's failure: what is in the
+   journal comes into the tables later. */
 #include <time.h>
 
 #include "base/clock.h"
@@ -11,11 +14,14 @@
 #include "contract/stack.h"
 #include "store/check.h"
 
-#define MAX_CALLS 400
+#define MAX_CALLS 3000
+#define EACH      40 /* calls; of those behind them only some fail */
+#define STRIDE    97
 #define NOW_MS    INT64_C(1700000000000)
 
 static struct stack faulty, model;
-static char model_path[160]; /* the faulty one is at place.path */
+static const struct journal_options *journal; /* of the faulty one; NULL: it has none */
+static char model_path[160];                  /* the faulty one is at place.path */
 
 /* ---- what is in the tables ---- */
 
@@ -88,7 +94,11 @@ static void check_database(void)
 
 static bool is_failure(struct slice reply)
 {
-    static const char *const codes[] = {"-MISCONF ", "-IOERR ", "-TRYAGAIN ", "-UNCERTAIN ",
+    static const char *const codes[] = {"-MISCONF ",
+                                        "-IOERR ",
+                                        "-TRYAGAIN ",
+                                        "-UNCERTAIN ",
+                                        "-ERR The database failed: a command of this batch failed midway",
                                         "-EXECABORT Transaction discarded because of: MISCONF"};
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
         if (reply.n >= strlen(codes[i]) && memcmp(reply.p, codes[i], strlen(codes[i])) == 0)
@@ -202,22 +212,38 @@ static void compare_views(void)
 static void prepare(const struct script *t, bool cold)
 {
     static const char *const empty[] = {"UNWATCH", "SELECT 0", "FLUSHALL"};
-    fault_set(faulty.store, (struct fault){0});
+    fault_set(faulty.fault, (struct fault){0});
     run_both(empty, 3);
     run_both(t->prepare, count_lines(t->prepare));
     if (cold) /* somebody else's write: whatever is in memory is void */
-        outside("PRAGMA synchronous = OFF; UPDATE larder_meta SET value = value WHERE name = 'created'");
+        outside("PRAGMA synchronous = OFF; UPDATE larder_meta SET value = hex(randomblob(8)) WHERE name = "
+                "'created'");
+}
+
+/* Brings all into the tables; a call may still be on its way that was told to fail. */
+static void drain(void)
+{
+    struct error err;
+    for (int tries = 0; engine_sync(faulty.engine, &err) != ST_OK; tries++) {
+        if (tries == 3) {
+            CHECK_OK(err.code, &err);
+            return;
+        }
+    }
 }
 
 static void after(void)
 {
     static const char *const probe[] = {"SELECT 0", "SET probe 1", "INCR probe", "RPUSH l tail",
                                         "HSET h tail 1"};
-    fault_set(faulty.store, (struct fault){0});
+    fault_set(faulty.fault, (struct fault){0});
+    compare_views();
+    drain();
     compare_tables();
     compare_views();
     run_both(probe, 5);
     compare_views();
+    drain();
     compare_tables();
 }
 
@@ -228,17 +254,17 @@ static bool try_fault(const struct script *t, bool cold, struct fault f)
     const char *kept[BATCH_MAX];
     size_t n = count_lines(t->batch), failed, nkept;
     prepare(t, cold);
-    fault_set(faulty.store, f);
+    fault_set(faulty.fault, f);
     stack_run(&faulty, t->batch, n, &a);
-    bool happened = fault_happened(faulty.store);
-    fault_set(faulty.store, (struct fault){0});
+    bool happened = fault_happened(faulty.fault);
+    fault_set(faulty.fault, (struct fault){0});
     if (f.late) {
         /* The commit took effect although it said otherwise. */
         CHECK(happened);
         stack_run(&model, t->batch, n, &b);
     } else {
         nkept = survivors(t->batch, n, &a, kept, &failed);
-        CHECK_EQ(failed > 0, happened);
+        CHECK(journal ? !failed || happened : (failed > 0) == happened);
         stack_run(&model, kept, nkept, &b);
         for (size_t i = 0, j = 0; i < n && j < nkept; i++) {
             if (kept[j] != t->batch[i])
@@ -256,6 +282,25 @@ static bool try_fault(const struct script *t, bool cold, struct fault f)
 
 static const struct script *script;
 
+static uint64_t next_call(uint64_t nth)
+{
+    return nth < EACH ? nth + 1 : nth + STRIDE;
+}
+
+/* How many calls a batch takes: the last one is the commit. */
+static uint64_t count_calls(const struct script *t, bool cold)
+{
+    struct answers a = {.n = 0}, b = {.n = 0};
+    prepare(t, cold);
+    fault_set(faulty.fault, (struct fault){0});
+    stack_run(&faulty, t->batch, count_lines(t->batch), &a);
+    uint64_t calls = fault_calls(faulty.fault);
+    stack_run(&model, t->batch, count_lines(t->batch), &b);
+    buf_release(&a.bytes);
+    buf_release(&b.bytes);
+    return calls;
+}
+
 static void fail_every_call(void)
 {
     char context[120];
@@ -263,21 +308,43 @@ static void fail_every_call(void)
     for (int cold = script->only_cold; cold < 2; cold++) {
         uint64_t calls = 0;
         bool happened = true;
-        for (uint64_t nth = 1; happened && nth < MAX_CALLS && !check.checks_failed; nth++) {
+        for (uint64_t nth = 1; happened && nth < MAX_CALLS && !check.checks_failed; nth = next_call(nth)) {
             snprintf(context, sizeof context, "call %d of \"%.60s\" failing, %s", (int)nth, script->name,
                      cold ? "cold" : "warm");
             happened = try_fault(script, cold, (struct fault){.nth = nth, .status = ST_FULL});
-            calls += happened;
+            if (happened)
+                calls = nth;
         }
-        CHECK(calls > 1 && calls < MAX_CALLS - 1);
+        CHECK(calls > 1 && !happened);
         /* From some call on, nothing works any more, until it does again. */
-        for (uint64_t nth = 1; nth <= calls; nth++) {
+        for (uint64_t nth = 1; nth <= calls; nth = next_call(nth)) {
             snprintf(context, sizeof context, "call %d of \"%.60s\" and all after it failing", (int)nth,
                      script->name);
             (void)try_fault(script, cold, (struct fault){.nth = nth, .status = ST_IO, .sticky = true});
         }
         snprintf(context, sizeof context, "the commit of \"%.60s\" losing its answer", script->name);
+        calls = count_calls(script, cold);
         (void)try_fault(script, cold, (struct fault){.nth = calls, .status = ST_UNKNOWN, .late = true});
+    }
+    check_database();
+    check.context = NULL;
+}
+
+/* ---- a journal ---- */
+
+static void fail_calls_of_the_thread(void)
+{
+    char context[120];
+    check.context = context;
+    for (int sticky = 0; sticky < 2; sticky++) {
+        int quiet = 0; /* which calls there are is a matter of the moment */
+        for (uint64_t nth = 1; quiet < 2 && nth < EACH && !check.checks_failed; nth++) {
+            snprintf(context, sizeof context, "call %d%s of \"%.60s\" failing", (int)nth,
+                     sticky ? " and all behind it" : "", script->name);
+            bool happened =
+                try_fault(script, false, (struct fault){.nth = nth, .status = ST_FULL, .sticky = sticky});
+            quiet = happened ? 0 : quiet + 1;
+        }
     }
     check_database();
     check.context = NULL;
@@ -304,17 +371,17 @@ static void sweeps_fail_too(void)
         clock_fake_us(NOW_MS * 1000 - 1000000);
         run_both(dying, 10);
         clock_fake_us(NOW_MS * 1000);
-        fault_set(faulty.store, (struct fault){.nth = nth, .status = ST_FULL});
+        fault_set(faulty.fault, (struct fault){.nth = nth, .status = ST_FULL});
         int failures = 0;
         for (int i = 0; i < 200; i++) {
             bool more = false, more_model = false;
             uint64_t rows;
             failures += engine_sweep(faulty.engine, 2, &more, &rows, &err) != ST_OK;
             CHECK_OK(engine_sweep(model.engine, 2, &more_model, &rows, &err), &err);
-            if (!more && !more_model && i > 10 && failures == (int)fault_happened(faulty.store))
+            if (!more && !more_model && i > 10 && failures == (int)fault_happened(faulty.fault))
                 break;
         }
-        bool happened = fault_happened(faulty.store);
+        bool happened = fault_happened(faulty.fault);
         CHECK_EQ(failures, happened);
         after();
         CHECK_EQ(check.checks_failed, 0);
@@ -403,26 +470,58 @@ static const struct script scripts[] = {
      {"HSET h f 1", "HDEL h g", "HGET h f", "HLEN h"}},
 };
 
-int main(int argc, char **argv)
+static bool open_stacks(const struct journal_options *j)
 {
-    CHECK_MAIN(argc, argv);
+    struct store_options o = options();
     new_place();
     snprintf(model_path, sizeof model_path, "%s/model.db", place.folder);
-    clock_fake_us(NOW_MS * 1000);
-    struct store_options o = options();
+    journal = j;
+    o.url = place.path;
     o.busy_ms = 5000;
-    if (!stack_open(&faulty, &o))
-        return EXIT_FAILURE;
+    if (j)
+        o.durability = DURABILITY_ALWAYS;
+    if (!stack_open(&faulty, &o, j))
+        return false;
     o.url = model_path;
-    if (!stack_open(&model, &o))
+    o.durability = DURABILITY_OFF;
+    return stack_open(&model, &o, NULL);
+}
+
+static void close_stacks(void)
+{
+    stack_close(&faulty);
+    stack_close(&model);
+    faulty = model = (struct stack){0};
+    leave_place();
+}
+
+int main(int argc, char **argv)
+{
+    static const struct journal_options journals[] = {
+        {.max_bytes = 1 << 20},                   /* all is journaled, and applied at once */
+        {.max_bytes = 1 << 20, .few_rows = 1000}, /* most goes straight into the tables */
+        {.max_bytes = 400},                       /* most is too large for the journal */
+    };
+    CHECK_MAIN(argc, argv);
+    clock_fake_us(NOW_MS * 1000);
+    if (!open_stacks(NULL))
         return EXIT_FAILURE;
     for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
         script = &scripts[i];
         check_run(script->name, fail_every_call);
     }
     RUN(sweeps_fail_too);
-    stack_close(&faulty);
-    stack_close(&model);
-    leave_place();
+    close_stacks();
+    for (size_t j = 0; j < sizeof journals / sizeof journals[0]; j++) {
+        if (!open_stacks(&journals[j]))
+            return EXIT_FAILURE;
+        /* After a failure the thread pauses: each script over one of them is enough. */
+        for (size_t i = j; i < sizeof scripts / sizeof scripts[0];
+             i += sizeof journals / sizeof journals[0]) {
+            script = &scripts[i];
+            check_run(script->name, fail_calls_of_the_thread);
+        }
+        close_stacks();
+    }
     return check_done();
 }

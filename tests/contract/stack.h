@@ -3,8 +3,11 @@
 #ifndef LARDER_TESTS_CONTRACT_STACK_H
 #define LARDER_TESTS_CONTRACT_STACK_H
 
+#include <time.h>
+
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "check.h"
 #include "command/command.h"
 #include "command/server.h"
@@ -13,11 +16,14 @@
 #include "engine/engine.h"
 #include "proto/resp_reply.h"
 #include "store/fault.h"
+#include "store/jstore.h"
 
-#define BATCH_MAX 32
+#define BATCH_MAX   32
+#define STACK_WAITS INT64_C(20000000) /* microseconds, for a commit to become durable */
 
 struct stack {
     struct store *store;
+    struct store *fault; /* the part of it that can be told to fail */
     struct engine *engine;
     struct config config;
     struct server server;
@@ -59,13 +65,32 @@ static inline void no_usage(const struct session *s, struct session_usage *ret)
 
 static const struct session_ops no_socket = {.close = no_close, .push = no_push, .usage = no_usage};
 
-static inline bool stack_open(struct stack *k, const struct store_options *o)
+/* With a journal it is the thread's session that fails. */
+static inline enum status stack_open_store(struct stack *k, const struct store_options *o,
+                                           const struct journal_options *j)
 {
-    struct store *inner;
+    struct store *inner, *reader;
+    struct store_options ro = *o;
+    int64_t last = 0;
+    enum status st = store_open(o, &inner, &k->err);
+    if (st != ST_OK)
+        return st;
+    k->store = k->fault = fault_new(inner);
+    ro.read_only = true;
+    if (!j)
+        return ST_OK;
+    st = jrecover(inner, o->url, &last, &k->err);
+    if (st == ST_OK)
+        st = store_open(&ro, &reader, &k->err);
+    return st == ST_OK ? jstore_open(reader, k->fault, last, o, j, &k->store, &k->err) : st;
+}
+
+/* j: NULL for a store without a journal. */
+static inline bool stack_open(struct stack *k, const struct store_options *o, const struct journal_options *j)
+{
     struct engine_options e = {.databases = o->databases, .cache_memory = 4 << 20};
-    if (!check_ok(store_open(o, &inner, &k->err), &k->err, __FILE__, __LINE__, "store_open"))
+    if (!check_ok(stack_open_store(k, o, j), &k->err, __FILE__, __LINE__, "store_open"))
         return false;
-    k->store = fault_new(inner);
     if (!check_ok(engine_new(k->store, &e, &k->engine, &k->err), &k->err, __FILE__, __LINE__, "engine_new"))
         return false;
     config_init(&k->config);
@@ -120,6 +145,20 @@ static inline int split(struct arena *a, const char *line, struct slice *argv)
     return argc;
 }
 
+/* Waits until all that was committed is durable, or has failed. */
+static inline enum status stack_settle(struct stack *k, int64_t ticket, struct error *err)
+{
+    const struct timespec moment = {.tv_nsec = 50000};
+    int64_t until = clock_mono_us() + STACK_WAITS;
+    enum status st;
+    while ((st = engine_progress(k->engine, err)) == ST_OK && !engine_settled(k->engine, ticket)) {
+        if (clock_mono_us() > until)
+            return error_set(err, ST_INTERNAL, "a commit is neither durable nor failed");
+        nanosleep(&moment, NULL);
+    }
+    return st;
+}
+
 /* One batch, one transaction. */
 static inline void stack_run(struct stack *k, const char *const *lines, size_t n, struct answers *out)
 {
@@ -128,6 +167,7 @@ static inline void stack_run(struct stack *k, const char *const *lines, size_t n
     bool depends[BATCH_MAX], write = false;
     struct error write_err, err;
     struct resp_reply reply;
+    int64_t ticket = 0;
     out->bytes.len = 0;
     out->n = n;
     for (size_t i = 0; i < n; i++) {
@@ -146,7 +186,11 @@ static inline void stack_run(struct stack *k, const char *const *lines, size_t n
                                  &reply.base, &write_err);
         out->end[i] = out->bytes.len;
     }
-    if (st == ST_OK && engine_commit(k->engine, NULL, &err) != ST_OK) {
+    if (st == ST_OK)
+        st = engine_commit(k->engine, &ticket, &err);
+    if (st == ST_OK)
+        st = stack_settle(k, ticket, &err);
+    if (st != ST_OK && !k->server.unreadable) {
         struct buf was = out->bytes;
         struct answers old = {.bytes = was, .n = n};
         memcpy(old.end, out->end, sizeof old.end);

@@ -26,7 +26,7 @@ static void keys_come_back(void)
             CHECK_EQ(r.nkeys, 1);
             CHECK_SLICE(r.keys[0].key, odd[i]);
             CHECK_SLICE(r.keys[0].value, odd[n - 1 - i]);
-            CHECK_EQ(r.keys[0].seq, k[i].seq);
+            CHECK(same_seq(k[i].seq, r.keys[0].seq));
             CHECK_EQ(r.keys[0].db, 3);
             CHECK_EQ(r.keys[0].type, ROW_STRING);
             CHECK_EQ(r.keys[0].version, INT64_MAX - (int64_t)i);
@@ -80,7 +80,7 @@ static void updates_keep_the_seq(void)
     CHECK_EQ(k.seq, seq);
     struct rows r = {0};
     CHECK(get_key(s, 0, SLICE("k"), &r));
-    CHECK_EQ(r.keys[0].seq, seq);
+    CHECK(same_seq(seq, r.keys[0].seq));
     CHECK_EQ(r.keys[0].type, ROW_LIST);
     CHECK_EQ(r.keys[0].id, 77);
     CHECK_EQ(r.keys[0].size, INT64_MAX);
@@ -88,6 +88,9 @@ static void updates_keep_the_seq(void)
     CHECK_EQ(r.keys[0].value.n, 0);
     CHECK_EQ(r.keys[0].expire_at, 9);
     rows_release(&r);
+    if (impl->journaled) /* there it is found out when the row comes into the table, and put right:
+                            hard_test.c */
+        return;
     /* A seq that stands for another key, or for none, is caught before it does harm. */
     struct key_row stale = string_row(0, SLICE("other"), SLICE("x"));
     stale.seq = seq;
@@ -128,12 +131,47 @@ static void put_many(uint32_t db, const char *const *names, size_t n)
     }
 }
 
+/* From the top down, in pages: every row is met, in the order of the numbers. With a journal rows get another
+   number when they come into the table, and may be met again under that. */
+static void scans_meet_every_row(void)
+{
+    char name[40][8];
+    bool met[40] = {false};
+    for (int i = 0; i < 40; i++) {
+        snprintf(name[i], sizeof name[i], "%02d", i * 7 % 40);
+        const char *const one = name[i];
+        put_many((uint32_t)i % 3, &one, 1);
+    }
+    struct key_scan q = {.order = KEYS_BY_SEQ_DESC, .seq_below = INT64_MAX, .limit = 3};
+    for (int page = 0; page < 40 && q.seq_below; page++) {
+        struct rows r = {0};
+        CHECK_OK(store_scan_keys(s, &q, add_key, &r, &err), &err);
+        for (size_t i = 0; i < r.nkeys; i++) {
+            CHECK(r.keys[i].seq < q.seq_below);
+            q.seq_below = r.keys[i].seq;
+            if (r.keys[i].key.n == 2)
+                met[(r.keys[i].key.p[0] - '0') * 10 + r.keys[i].key.p[1] - '0'] = true;
+        }
+        if (r.nkeys == 0)
+            q.seq_below = 0;
+        rows_release(&r);
+        const char *const more = "more"; /* rows that come meanwhile change nothing */
+        if (page % 4 == 0)
+            put_many(100 + (uint32_t)page, &more, 1);
+    }
+    CHECK_EQ(q.seq_below, 0);
+    for (int i = 0; i < 40; i++)
+        CHECK(met[i]);
+}
+
 static void scans_newest_first(void)
 {
     const char *const names[] = {"c", "a", "d", "b"};
     put_many(0, names, 2);
     put_many(5, names + 2, 1);
     put_many(0, names + 3, 1);
+    if (impl->journaled) /* rows that come into the table together are numbered by key */
+        return;
     struct rows r = {0};
     struct key_scan q = {.order = KEYS_BY_SEQ_DESC, .seq_below = INT64_MAX, .limit = 2};
     CHECK_OK(store_scan_keys(s, &q, add_key, &r, &err), &err);
@@ -420,6 +458,7 @@ static void all(void)
     CONTRACT(keys_are_asked_in_any_order);
     CONTRACT(updates_keep_the_seq);
     CONTRACT(large_values);
+    CONTRACT(scans_meet_every_row);
     CONTRACT(scans_newest_first);
     CONTRACT(scans_by_key);
     CONTRACT(scans_what_has_expired);

@@ -21,17 +21,77 @@ static inline enum status open_decorated(struct store **ret, struct error *err)
     return st;
 }
 
+/* Behind a journal, progress is made after every commit, as the engine does it: so that tables are frozen and
+   applied all the time. */
+static struct store_ops stepping_ops;
+static enum status (*journaled_commit)(struct store *s, struct error *err);
+
+static inline enum status commit_and_progress(struct store *s, struct error *err)
+{
+    struct store_progress p;
+    enum status st = journaled_commit(s, err);
+    return st == ST_OK ? store_progress(s, &p, err) : st;
+}
+
+static inline enum status open_journaled(struct journal_options j, struct store **ret, struct error *err)
+{
+    struct store_options o = options();
+    enum status st = store_open_journaled(&o, &j, ret, err);
+    if (st != ST_OK)
+        return st;
+    stepping_ops = *(*ret)->ops;
+    journaled_commit = stepping_ops.commit;
+    stepping_ops.commit = commit_and_progress;
+    (*ret)->ops = &stepping_ops;
+    return ST_OK;
+}
+
+/* What was committed stays in memory until there is nothing else to do. */
+static inline enum status open_patient(struct store **ret, struct error *err)
+{
+    return open_journaled((struct journal_options){.max_bytes = 1 << 20, .lag_ms = 1000}, ret, err);
+}
+
+/* It is on its way into the tables at once. */
+static inline enum status open_hasty(struct store **ret, struct error *err)
+{
+    return open_journaled((struct journal_options){.max_bytes = 1 << 20}, ret, err);
+}
+
+/* Most change sets are too large for the journal. */
+static inline enum status open_tiny(struct store **ret, struct error *err)
+{
+    return open_journaled((struct journal_options){.max_bytes = 200}, ret, err);
+}
+
+/* All go straight into the tables. */
+static inline enum status open_direct(struct store **ret, struct error *err)
+{
+    return open_journaled((struct journal_options){.max_bytes = 0}, ret, err);
+}
+
 static const struct implementation {
     const char *name;
     enum status (*open)(struct store **ret, struct error *err);
+    bool journaled;
 } implementations[] = {
-    {"plain", open_plain},
-    {"through the fault decorator", open_decorated},
+    {"plain", open_plain, false},
+    {"through the fault decorator", open_decorated, false},
+    {"behind a journal that is applied at leisure", open_patient, true},
+    {"behind a journal that is applied at once", open_hasty, true},
+    {"behind a journal that is too small", open_tiny, true},
+    {"behind no journal, by a thread", open_direct, true},
 };
 
 static const struct implementation *impl;
 static struct store *s;
 static struct error err;
+
+/* Whether two numbers of a row are the same, as far as a row keeps it: in memory it has another one. */
+static inline bool same_seq(int64_t a, int64_t b)
+{
+    return a == b || (impl->journaled && a >= STORE_PROVISIONAL && b < STORE_PROVISIONAL);
+}
 
 static inline void reopen(void)
 {
@@ -92,6 +152,8 @@ static inline void every_implementation(void (*tests)(void))
 {
     for (size_t i = 0; i < sizeof implementations / sizeof implementations[0]; i++) {
         impl = &implementations[i];
+        if (impl->journaled && server_url())
+            continue;
         printf("%s\n", impl->name);
         tests();
     }

@@ -206,6 +206,9 @@ static void a_failed_sweep_changes_nothing(void)
 
 static void all(void)
 {
+    if (impl->journaled) /* what has expired is the engine's to remove, the rest the thread's: jstore_test.c
+                          */
+        return;
     CONTRACT(sweeps_dead_keys);
     CONTRACT(sweeps_items_of_dead_keys);
     CONTRACT(sweeps_trash);
