@@ -14,7 +14,8 @@
 
    Another process's writes. The reader's session sees that the database has changed, but not by whom: our own
    thread writes, too. When the thread has not committed since the last look it was someone else; else the
-   thread, whose session knows its own commits, is asked to look. Looked at most once in a millisecond. */
+   writer's session, which knows its own commits, is asked. Under load, when the thread is never idle, it
+   finds out by itself, with its next transaction. */
 #include "store/jstore.h"
 
 #include <assert.h>
@@ -26,7 +27,6 @@
 #include "base/vec.h"
 #include "store/journal.h"
 
-#define CHECK_US      1000
 #define ROW_BYTES     32      /* what a row takes in the journal beside its bytes, about */
 #define KEEP_SPARE_US 1000000 /* memory for the next memtable, after the last commit */
 #define WHOLE_SHARE   4 /* a change set beyond this part of journal-max does not go through the journal */
@@ -38,18 +38,15 @@ static struct memtable *active(const struct jstore *s)
 
 /* ---- reading ---- */
 
-/* The database has changed since the reader last looked: by our thread's commits, or by others? */
-static void note_change(struct jstore *s)
+/* Whether what has changed was someone else's: the writer's session knows. While the thread waits, that can
+   be asked here; else it will find out when it begins its next transaction. */
+static void ask_writer(struct jstore *s)
 {
-    bool ours = atomic_load(&s->committing) || atomic_load(&s->commits) != s->commits_seen;
-    if (!ours) {
-        atomic_store(&s->others, true);
-        return;
-    }
     pthread_mutex_lock(&s->lock);
-    s->check_wanted = true;
-    if (s->idle)
-        pthread_cond_signal(&s->work);
+    if (s->idle) {
+        jthread_check_others(s);
+        s->unsure = false;
+    }
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -60,11 +57,13 @@ static enum status begin_reading(struct jstore *s, struct error *err)
     enum status st = store_begin(s->reader, STORE_READ, &changed, err);
     if (st != ST_OK)
         return st;
+    bool maybe_ours = atomic_load(&s->committing) || atomic_load(&s->commits) != s->commits_seen;
     s->reading = true;
-    s->checked_us = clock_mono_us();
-    if (changed)
-        note_change(s);
     s->commits_seen = commits; /* those behind it may or may not be in what is seen */
+    if (changed && maybe_ours)
+        s->unsure = true;
+    else if (changed)
+        atomic_store(&s->others, true);
     return ST_OK;
 }
 
@@ -191,8 +190,10 @@ static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_c
     enum status st = kind == STORE_READ ? ST_OK : refusal(s, &why);
     if (st != ST_OK)
         return error_set(err, st, "%s", why.text);
-    if (clock_mono_us() - s->checked_us >= CHECK_US && (st = begin_reading(s, err)) != ST_OK)
+    if ((st = begin_reading(s, err)) != ST_OK)
         return st;
+    if (s->unsure)
+        ask_writer(s);
     s->in_txn = true;
     s->writing = kind != STORE_READ;
     s->lazy = kind == STORE_WRITE_LAZY;

@@ -92,8 +92,8 @@ struct jstore {
     size_t nmarks, first_mark, cap_marks;
     size_t active_bytes;             /* of changes in the active table */
     const struct histogram *sync_us; /* the writer's */
-    int64_t checked_us;              /* when the reader last looked for other writers */
-    uint64_t commits_seen;
+    uint64_t commits_seen;           /* of the thread, when the reader last looked */
+    bool unsure;                     /* the database has changed, and it is not known by whom */
 
     /* Of both, under the lock. */
     pthread_mutex_t lock;
@@ -124,8 +124,7 @@ struct jstore {
     struct db_row *sweep_dbs;
     size_t sweep_ndbs;
     struct sweep_result swept;
-    bool check_wanted; /* the thread shall look for other writers */
-    bool idle;         /* the thread waits */
+    bool idle; /* the thread waits */
     store_wake_fn *wake;
     void *wake_arg;
 
@@ -177,6 +176,9 @@ enum status jstore_open(struct store *reader, struct store *writer, int64_t last
 /* ---- jthread.c ---- */
 
 void *jthread_run(void *jstore);
+
+/* Looks whether another process has written; while the thread waits, or by the thread. */
+void jthread_check_others(struct jstore *s);
 
 /* ---- jrecover.c ---- */
 
