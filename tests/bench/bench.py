@@ -19,13 +19,14 @@ import time
 
 import chart
 import collections_bench
+import durable_bench
 import http_bench
 import servers
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KEYS, CLIENTS, VALUE = 1_000_000, 50, 64
 
-PARTS = ["strings", "collections", "large", "memory", "sweep", "http"]
+PARTS = ["strings", "durable", "collections", "large", "memory", "sweep", "http"]
 
 # name: (redis-benchmark arguments, does it write)
 STRINGS = {
@@ -178,10 +179,13 @@ def markdown(report):
     lines = [f"Measured on {report['machine']}, {report['date']}; median of {report['rounds']} rounds (spread in brackets), "
              f"{CLIENTS} clients, {VALUE}-byte values, {KEYS:,} keys. Reproduce with `make bench`.", "",
              "| test | redis-server /s | larder /s | ratio | p99 redis | p99 larder |", "|---|---:|---:|---:|---:|---:|"]
-    for r in report["strings"] + report["collections"]:
+    durable = report.get("durable")
+    for r in report["strings"] + (durable["rows"] if durable else []) + report["collections"]:
         a, b = r["redis"], r["larder"]
         lines.append(f"| {r['test']} | {a['rps']:,.0f} ({a['min']:,.0f}–{a['max']:,.0f}) | {b['rps']:,.0f} ({b['min']:,.0f}–{b['max']:,.0f}) "
                      f"| **{r['ratio']:.2f}** | {a['p99_ms']:.2f} ms | {b['p99_ms']:.2f} ms |")
+    if durable:
+        lines += durable_bench.markdown(durable)
     m = report.get("memory")
     if m:
         lines += ["", f"Memory: {m['keys']:,} keys of 100 bytes loaded with cache-memory {m['cache_memory_mb']} MB: {m['rss_mb']:.0f} MB "
@@ -223,6 +227,8 @@ def main():
         load = build_load(folder)
         if "strings" in parts:
             compare_strings(options, load, report["strings"])
+        if "durable" in parts:
+            report["durable"] = durable_bench.compare(options, servers, load, run_pair, say, keys=KEYS, value=VALUE, clients=CLIENTS)
         if "collections" in parts:
             collections_bench.compare(options, servers, run_pair, redis_benchmark, report["collections"], say)
         if "large" in parts:

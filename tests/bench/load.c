@@ -1,8 +1,11 @@
-/* A closed-loop load on a RESP server, for what redis-benchmark cannot do: a mix of reads and writes, and
-   latency percentiles over a fixed time. Each connection sends `pipeline` commands, waits for all replies,
-   and goes on.
+/* A closed-loop load on a RESP server, for what redis-benchmark cannot do: a mix of reads and writes, a fixed
+   time, a rate that is not exceeded, and latency percentiles over all of it. Each connection sends `pipeline`
+   commands, waits for all replies, and goes on.
 
-     load PORT CLIENTS PIPELINE SECONDS KEYS VALUE_BYTES READ_PERCENT [PREFIX]
+     load PORT CLIENTS PIPELINE SECONDS KEYS VALUE_BYTES READ_PERCENT [PREFIX [WRITE [RATE]]]
+
+   WRITE: set (default), incr, hset (fields of one hash), lpush (one list), zadd (members of one sorted set).
+   RATE: operations per second at most, 0 for as many as can be had.
 
    Prints one JSON line: operations per second and latency percentiles of a round trip in microseconds. */
 #include <arpa/inet.h>
@@ -31,7 +34,10 @@ struct conn {
 
 struct load {
     int clients, pipeline, keys, value_bytes, read_percent;
-    const char *prefix;
+    const char *prefix, *write;
+    double rate;
+    int64_t start_us;
+    uint64_t begun; /* operations that were sent */
     uint64_t rnd;
     char *value;
     uint32_t *histogram;
@@ -82,6 +88,42 @@ static void send_all(int fd, const char *p, size_t n)
     }
 }
 
+static size_t add_word(char *out, const char *word, int n)
+{
+    return (size_t)sprintf(out, "$%d\r\n%.*s\r\n", n, n, word);
+}
+
+static size_t add_write(const struct load *l, char *out, const char *key, int nkey, uint64_t random)
+{
+    char score[32];
+    int nscore = snprintf(score, sizeof score, "%llu", (unsigned long long)(random % 1000000));
+    size_t n = 0;
+    if (strcmp(l->write, "incr") == 0) {
+        n += (size_t)sprintf(out + n, "*2\r\n$4\r\nINCR\r\n");
+        return n + add_word(out + n, key, nkey);
+    }
+    if (strcmp(l->write, "hset") == 0) {
+        n += (size_t)sprintf(out + n, "*4\r\n$4\r\nHSET\r\n$6\r\nmyhash\r\n");
+        n += add_word(out + n, key, nkey);
+    } else if (strcmp(l->write, "zadd") == 0) {
+        n += (size_t)sprintf(out + n, "*4\r\n$4\r\nZADD\r\n$6\r\nmyzset\r\n");
+        n += add_word(out + n, score, nscore);
+        return n + add_word(out + n, key, nkey);
+    } else if (strcmp(l->write, "lpush") == 0) {
+        n += (size_t)sprintf(out + n, "*3\r\n$5\r\nLPUSH\r\n$6\r\nmylist\r\n");
+    } else {
+        n += (size_t)sprintf(out + n, "*3\r\n$3\r\nSET\r\n");
+        n += add_word(out + n, key, nkey);
+    }
+    return n + add_word(out + n, l->value, l->value_bytes);
+}
+
+/* Whether another round would be more than the rate allows. */
+static int too_fast(const struct load *l)
+{
+    return l->rate > 0 && (double)l->begun > l->rate * (double)(now_us() - l->start_us) / 1e6;
+}
+
 static void send_round(struct load *l, struct conn *c)
 {
     static char out[MAX_PIPELINE * 8192];
@@ -93,9 +135,9 @@ static void send_round(struct load *l, struct conn *c)
         if ((int)(next_random(l) % 100) < l->read_percent)
             n += (size_t)sprintf(out + n, "*2\r\n$3\r\nGET\r\n$%d\r\n%s\r\n", nkey, key);
         else
-            n += (size_t)sprintf(out + n, "*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", nkey, key,
-                                 l->value_bytes, l->value);
+            n += add_write(l, out + n, key, nkey, next_random(l));
     }
+    l->begun += (uint64_t)l->pipeline;
     c->waiting = l->pipeline;
     c->sent_at = now_us();
     send_all(c->fd, out, n);
@@ -133,7 +175,8 @@ static void receive(struct load *l, struct conn *c)
     int64_t us = now_us() - c->sent_at;
     l->histogram[us < BUCKETS ? us : BUCKETS - 1]++;
     l->operations += (uint64_t)l->pipeline;
-    send_round(l, c);
+    if (!too_fast(l))
+        send_round(l, c);
 }
 
 static int64_t percentile(const struct load *l, double p)
@@ -150,7 +193,7 @@ static int64_t percentile(const struct load *l, double p)
 int main(int argc, char **argv)
 {
     if (argc < 8) {
-        fprintf(stderr, "usage: load PORT CLIENTS PIPELINE SECONDS KEYS VALUE_BYTES READ_PERCENT [PREFIX]\n");
+        fprintf(stderr, "usage: load PORT CLIENTS PIPELINE SECONDS KEYS VALUE_BYTES READ_PERCENT [PREFIX [WRITE [RATE]]]\n");
         return 2;
     }
     int port = atoi(argv[1]);
@@ -161,6 +204,8 @@ int main(int argc, char **argv)
                      .value_bytes = atoi(argv[6]),
                      .read_percent = atoi(argv[7]),
                      .prefix = argc > 8 ? argv[8] : "key:",
+                     .write = argc > 9 ? argv[9] : "set",
+                     .rate = argc > 10 ? atof(argv[10]) : 0,
                      .rnd = 88172645463325252u};
     if (l.pipeline > MAX_PIPELINE || l.value_bytes > 4096 || l.clients < 1 || l.keys < 1)
         return 2;
@@ -175,14 +220,17 @@ int main(int argc, char **argv)
         struct epoll_event e = {.events = EPOLLIN, .data.ptr = &conns[i]};
         epoll_ctl(ep, EPOLL_CTL_ADD, conns[i].fd, &e);
     }
-    int64_t start = now_us(), end = start + (int64_t)(seconds * 1e6);
+    int64_t start = l.start_us = now_us(), end = start + (int64_t)(seconds * 1e6);
     for (int i = 0; i < l.clients; i++)
         send_round(&l, &conns[i]);
     while (now_us() < end) {
         struct epoll_event e[64];
-        int n = epoll_wait(ep, e, 64, 100);
+        int n = epoll_wait(ep, e, 64, l.rate > 0 ? 1 : 100);
         for (int i = 0; i < n; i++)
             receive(&l, e[i].data.ptr);
+        for (int i = 0; l.rate > 0 && i < l.clients && !too_fast(&l); i++)
+            if (conns[i].waiting == 0)
+                send_round(&l, &conns[i]);
     }
     double took = (double)(now_us() - start) / 1e6;
     printf("{\"ops\": %.0f, \"errors\": %llu, \"p50_us\": %lld, \"p99_us\": %lld, \"p999_us\": %lld}\n",

@@ -69,8 +69,7 @@ static void refuses_what_is_not_json(void)
                                       "\"\\ude00\"",
                                       "\"\\ud800\\u0041\"",
                                       "'a'",
-                                      "\xef\xbb\xbf"
-                                      "1",
+                                      "\xef\xbb\xbf[1]",
                                       "NaN",
                                       "[1,,2]",
                                       "{\"a\":1 \"b\":2}",
