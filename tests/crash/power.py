@@ -150,7 +150,7 @@ class Server:
             self.process = subprocess.Popen(
                 [
                     servers.BINARY, "serve", "--port", "0", "--unixsocket", self.socket,
-                    "--store", f"sqlite:{self.folder / DATABASE}", *options,
+                    "--store", f"sqlite:{self.folder / DATABASE}", *servers.OPTIONS, *options,
                 ],  # fmt: skip
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -1,4 +1,5 @@
-"""Real servers on loopback: redis-server as the oracle and larder under test.
+"""Real servers on loopback: redis-server as the oracle and larder under test. LARDER_TEST_OPTIONS has options for every
+larder, which a test's own override.
 
 Each runs in a folder of its own on a free port, is ended by its process id, and must end well: exit code 0 and
 no sanitizer report in its log.
@@ -9,6 +10,7 @@ import os
 import pathlib
 import re
 import resource
+import shlex
 import signal
 import socket
 import subprocess
@@ -18,6 +20,7 @@ from . import store, wait
 from .resp import Connection
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+OPTIONS = shlex.split(os.environ.get("LARDER_TEST_OPTIONS", ""))
 BINARY = pathlib.Path(os.environ.get("LARDER_BINARY", ROOT / "build" / "dev" / "larder")).absolute()
 
 SANITIZER_REPORT = re.compile(
@@ -232,7 +235,7 @@ class Larder(Server):
     def argv(self):
         return [
             str(self.binary), "serve", "--port", str(self.port), "--store", self.store.url,
-            "--enable-debug-command", "yes", *self.options,
+            "--enable-debug-command", "yes", *OPTIONS, *self.options,
         ]  # fmt: skip
 
     def check(self):
