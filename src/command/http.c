@@ -282,7 +282,7 @@ static void end_answer(struct answer *a)
     a->head.date = date_line(a->api);
     a->head.close = x && x->close;
     a->head.keep = x && x->request.old;
-    a->head.bodiless = x && x->request.method == HTTP_HEAD;
+    a->head.bodiless |= x && x->request.method == HTTP_HEAD;
     if (x && x->extra.n)
         a->head.extra = x->extra;
     a->api->server->stats.http_answers[a->head.status]++;
@@ -361,9 +361,10 @@ int http_failure_document(struct http_api *api, const struct error *err, enum ht
 }
 
 void http_answer_failure(struct http_api *api, const struct error *err, enum http_dialect dialect,
-                         struct buf *out)
+                         bool bodiless, struct buf *out)
 {
     http_failure_document(api, err, dialect, out);
+    api->answer.head.bodiless = bodiless;
     end_answer(&api->answer);
 }
 

@@ -91,9 +91,9 @@ int64_t http_answer(struct http_api *a, struct session *s, struct http_call *x, 
 /* Which one the call's answer is in. */
 enum http_dialect http_dialect_of(const struct http_call *x);
 
-/* Appends the answer to a call whose commit has failed. */
+/* Appends the answer to a call whose commit has failed; bodiless: to HEAD. */
 void http_answer_failure(struct http_api *a, const struct error *err, enum http_dialect dialect,
-                         struct buf *out);
+                         bool bodiless, struct buf *out);
 
 /* For batches that nobody waits for: what has become durable is done; the commits of this ticket and of those
    behind it have failed. */

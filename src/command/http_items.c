@@ -226,6 +226,7 @@ static enum status add_field(struct call *c, struct http_writer *w, void *arg)
 static enum status answer_value(struct call *c, http_members_fn *fn, struct coll_item *item)
 {
     struct answer *a = answer_of(c->reply);
+    a->head.by_accept = true;
     if (!http_prefers_raw(a->call->request.headers[HTTP_ACCEPT]))
         return http_add_object(c, fn, item);
     a->head.content_type = "application/octet-stream";
@@ -422,6 +423,7 @@ static enum status item_get(struct call *c)
     enum status st = find_place(c, &list, &p.index, &ok);
     if (st != ST_OK || !ok || (st = coll_index(list, p.index, &p.value)) != ST_OK)
         return st;
+    a->head.by_accept = true;
     if (!http_prefers_raw(a->call->request.headers[HTTP_ACCEPT]))
         return http_add_object(c, add_place, &p);
     a->head.content_type = "application/octet-stream";

@@ -114,6 +114,7 @@ static enum status get(struct call *c)
     }
     if (!http_if_match(a, a->head.version))
         return ST_OK;
+    a->head.by_accept = true;
     if (r->headers[HTTP_IF_NONE_MATCH].p &&
         http_tags_have(r->headers[HTTP_IF_NONE_MATCH], a->head.version, NULL)) {
         a->head.status = 304;

@@ -9,7 +9,8 @@
 
 #define PAGE_KEYS     100
 #define PAGE_KEYS_MAX 1000
-#define PAGE_ROWS     10000 /* looked at for one page, at most */
+#define PAGE_ROWS     10000 /* looked at for one page, at most ... */
+#define PICKY_ROWS    1000  /* ... and so many at once, where few may be wanted */
 
 #define CURSOR_MARK 'k' /* stands before the last key, which may be empty */
 
@@ -162,15 +163,20 @@ static enum status list(struct call *c)
     struct answer *a = answer_of(c->reply);
     const struct key_query *q = a->call->detail;
     struct page p = {.query = q, .arena = c->arena};
+    bool picky = q->type != ROW_NONE || q->match.p;
     struct slice after = q->after;
     uint32_t looked = 0;
     enum status st = ST_OK;
-    p.at = arena_alloc(c->arena, (size_t)q->limit * sizeof *p.at);
+    p.at = arena_alloc(c->arena, (size_t)(q->limit + PICKY_ROWS) * sizeof *p.at);
     do {
-        uint32_t rows = (uint32_t)(q->limit - (int64_t)p.n);
+        uint32_t rows = picky ? PICKY_ROWS : (uint32_t)(q->limit - (int64_t)p.n);
         st = view_page_keys(c->view, call_db(c), q->prefix, rows, c->arena, &after, note_key, &p);
         looked += rows;
     } while (st == ST_OK && after.p && (int64_t)p.n < q->limit && looked < PAGE_ROWS);
+    if ((int64_t)p.n > q->limit) { /* the others are on the next page */
+        p.n = (size_t)q->limit;
+        after = p.at[p.n - 1].key;
+    }
     buf_add_slice(a->out, SLICE("{\"keys\":["));
     for (size_t i = 0; st == ST_OK && i < p.n; i++) {
         if (i)

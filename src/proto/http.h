@@ -129,6 +129,7 @@ struct http_head {
     struct slice extra;       /* more headers, each with its line end */
     bool close;               /* the connection ends behind it ... */
     bool keep;                /* ... or does not, which HTTP/1.0 has to be told */
+    bool by_accept;           /* it may be another one for another Accept, which caches have to know */
     bool bodiless;            /* to HEAD: the length is told, the body is not */
 };
 

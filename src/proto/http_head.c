@@ -206,6 +206,8 @@ void http_add_head(struct buf *out, size_t start, const struct http_head *head)
         p += num_format_i64(p, head->version);
         p = put(p, "\"\r\n");
     }
+    if (head->by_accept)
+        p = put(p, "Vary: Accept\r\n");
     if (head->close)
         p = put(p, "Connection: close\r\n");
     else if (head->keep)

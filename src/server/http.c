@@ -20,7 +20,8 @@ struct http_conn {
     int64_t queued_us;         /* when the oldest request that has not run yet was whole; 0: there is none */
     int64_t deadline_us;       /* of the last request that was parsed; 0: none */
     bool head_seen;            /* of the unfinished request: it may go on */
-    bool head_waits;           /* an answer to HEAD has waited for a commit */
+    bool head_waits;           /* an answer to HEAD is among those that wait for a commit */
+    uint32_t nwaiting;         /* since the last time that none was: answers that wait for one */
     enum http_dialect dialect; /* of the last answer, and for all that is known of those before */
 };
 
@@ -134,22 +135,28 @@ static int64_t run(struct worker *w, const struct batch_call *call, const struct
         buf_add_slice(&c->out, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
         return 0;
     }
+    if (!c->wait_first) {
+        c->http->head_waits = false;
+        c->http->nwaiting = 0;
+    }
     x->close |= w->stop;
     int64_t wait = http_answer(w->http, &c->session, x, &c->out, write_err);
     c->http->queued_us = 0;
     c->http->dialect = http_dialect_of(x);
     c->http->head_waits |= wait && x->request.method == HTTP_HEAD;
+    c->http->nwaiting += wait != 0;
     if (x->close)
         client_drain(c);
     return wait;
 }
 
-/* What answers HEAD has no body, and nobody knows any more which ones those were. */
+/* What answers HEAD has no body, and of several nobody knows any more which ones those were. */
 static bool fail(struct worker *w, struct client *c, uint32_t n, const struct error *err, struct buf *out)
 {
+    bool bodiless = c->http->head_waits && c->http->nwaiting == 1;
     for (uint32_t i = 0; i < n; i++)
-        http_answer_failure(w->http, err, c->http->dialect, out);
-    return !c->http->head_waits;
+        http_answer_failure(w->http, err, c->http->dialect, bodiless, out);
+    return bodiless || !c->http->head_waits;
 }
 
 /* ---- time ---- */

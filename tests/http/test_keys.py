@@ -226,6 +226,15 @@ def test_every_change_has_a_version(web, redis):
     assert len(set(seen)) == 5
 
 
+def test_caches_know_what_an_answer_depends_on(web, redis):
+    redis("SET", "k", "v")
+    redis("HSET", "h", "f", "v")
+    redis("RPUSH", "l", "v")
+    for path in ("/keys/k", "/keys/h/fields/f", "/keys/l/items/0"):
+        assert web.get(path).headers["Vary"] == "Accept"
+    assert web.get("/keys/k", headers={"If-None-Match": "*"}).headers["Vary"] == "Accept"
+
+
 def test_head(web):
     web.put("/keys/k", {"value": "value"})
     got, head = web.get("/keys/k"), web("HEAD", "/keys/k")

@@ -69,6 +69,26 @@ def test_filters(web, redis):
     assert names(web, prefix="s1", match="t*") == []
 
 
+def test_few_among_many(web, redis):
+    """Rows are looked at by the thousand; what is too much for a page is on the next one."""
+    redis("MSET", *(word for n in range(2500) for word in (f"k{n:04}", "v")))
+    redis("SET", "", "v")
+    wanted = ["", *(f"k{n:04}" for n in range(2500) if n % 7 == 0)]
+    for n in range(0, 2500, 7):
+        redis("DEL", f"k{n:04}")
+        redis("SADD", f"k{n:04}", "m")
+    redis("DEL", "")
+    redis("SADD", "", "m")
+    for limit in (1, 10, 1000):
+        found, cursor = [], {}
+        while cursor is not None:
+            page = web.get("/keys", type="set", limit=limit, **cursor).json
+            assert len(page["keys"]) <= limit
+            found += [key["key"] for key in page["keys"]]
+            cursor = {"cursor": page["cursor"]} if page["cursor"] else None
+        assert found == wanted
+
+
 def test_keys_are_bytes(web, redis):
     keys = [b"", b"\x00", b"a", b"a\x00b", b"a%", b"\xff", b"\xff\xff", "\u20ac".encode()]
     for key in keys:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import resource
 import sqlite3
 
 import pytest
@@ -64,6 +65,24 @@ def test_not_ready_when_nothing_can_be_written(start):
             other.close()
         assert wait.until(lambda: web.get("/readyz").status == 200, "it is ready again")
         assert web.put("/keys/k", {"value": "w"}).status == 200
+
+
+def test_not_ready_when_commits_fail(start):
+    """HEAD, which monitors like to send, is told so as well, and the connection goes on."""
+    server = start()
+    everything = resource.RLIM_INFINITY
+    with server.http() as web:
+        assert web.put("/keys/k", {"value": "v"}).status == 201
+        resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (1, everything))
+        answer = web("HEAD", "/readyz")
+        assert answer.status == 503 and answer.body == b""
+        answer = web.put("/keys/k", {"value": "w"})
+        assert answer.status == 503 and answer.error
+        assert web("HEAD", "/readyz").status == 503
+        assert web.get("/healthz").status == 200
+        resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (everything, everything))
+        assert wait.until(lambda: web("HEAD", "/readyz").status == 200, "it is ready again")
+        assert web.get("/keys/k").json["value"] == "v"
 
 
 # --- passwords
