@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -207,8 +208,17 @@ static int after_commit(void *arg, sqlite3 *db, const char *name, int pages)
     return SQLITE_OK;
 }
 
+/* Nobody asks SQLite what it has allocated, and counting takes a lock that all connections share. Only before
+   its first use; later it has no effect. */
+static void configure_library(void)
+{
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
 enum status sqlite_open(const struct sql_options *o, struct sql **ret, struct error *err)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, configure_library);
     struct sqlite *c = mem_zalloc(sizeof *c);
     c->base.driver = &sqlite_driver;
     c->owner_fd = -1;
