@@ -8,8 +8,6 @@
 
 #define MAX_WORDS (1 << 20)
 
-#define MAX_WORDS (1 << 20)
-
 struct words {
     const struct command *cmd; /* a subcommand itself; NULL: there is none of that name */
     struct slice *argv;
