@@ -42,11 +42,12 @@ Sent = collections.namedtuple("Sent", "change position time")
 
 
 class Maker:
-    """Makes a writer's change sets, knowing what those before it lead to."""
+    """Makes a writer's change sets, knowing what those before it lead to. heavy: most of them are large."""
 
-    def __init__(self, number, seed):
+    def __init__(self, number, seed, heavy=False):
         self.name = b"w%d" % number
         self.random = random.Random(seed)
+        self.weights = {**self.WEIGHTS, Maker.long_string: 100} if heavy else self.WEIGHTS
         self.aside = [2 + 2 * number, 3 + 2 * number]  # its own databases
         self.serial = 0
         self.now = {}  # after everything that was made so far
@@ -63,7 +64,7 @@ class Maker:
         self.serial += 1
         made = None
         while made is None:
-            make = self.random.choices(list(self.WEIGHTS), self.WEIGHTS.values())[0]
+            make = self.random.choices(list(self.weights), self.weights.values())[0]
             made = make(self, b"%d" % self.serial)
         made.apply(self.now)
         return made
@@ -238,8 +239,8 @@ def merged(pairs, new):
 class Writer:
     """Sends change sets, and remembers at which positions of the recording they were sent and acknowledged."""
 
-    def __init__(self, number, seed, position, pause=0):
-        self.maker = Maker(number, seed)
+    def __init__(self, number, seed, position, pause=0, heavy=False):
+        self.maker = Maker(number, seed, heavy)
         self.position = position  # a function
         self.pause = pause  # seconds between two pipelines
         self.sent = []  # Sent
@@ -360,6 +361,15 @@ def read(connection, writer):
         if expire != -2:
             found[place] = (KEEP[kind](value), expire)
     return found
+
+
+def verify_all(connection, writers):
+    """The server has what all change sets lead to: none was lost, and none is unacknowledged."""
+    for writer in writers:
+        actual = read(connection, writer)
+        wrong = [place for place in actual.keys() | writer.maker.now.keys() if actual.get(place) != writer.maker.now.get(place)]
+        lines = [f"{place}: {shown(writer.maker.now.get(place))}, found {shown(actual.get(place))}" for place in wrong]
+        assert not wrong, "without any crash:\n  " + "\n  ".join(lines)
 
 
 def verify(connection, writers, position, lost_after=None):

@@ -56,9 +56,9 @@ class Checkpointer:
 class Load:
     """Writers on a server that is recorded."""
 
-    def __init__(self, folder, seed, **pace):
+    def __init__(self, folder, seed, **how):
         self.recording = power.Recording(folder / "recording", folder / "data")
-        self.writers = [changes.Writer(i, seed + i, lambda: self.recording.position, **pace) for i in range(WRITERS)]
+        self.writers = [changes.Writer(i, seed + i, lambda: self.recording.position, **how) for i in range(WRITERS)]
         self.random = random.Random(seed)
 
     def acknowledged(self):
@@ -79,6 +79,8 @@ class Load:
                     self._some_more(threads, self.random.randint(each // 8, each))
                     checkpointer.checkpoint(self.random.choice(["PASSIVE", "PASSIVE", "RESTART", "TRUNCATE"]))
                 changes.join_all(threads, self.writers)
+            with server.must_connect() as connection:
+                changes.verify_all(connection, self.writers)
             if end == "kill":
                 self.recording.kill(server.process)
             else:

@@ -101,3 +101,10 @@ def test_power_loss_loses_only_what_was_not_synced(lazy):
     power.simulate(recording, power.choose(recording, POINTS, 1), windows.measure(verifier(writers, lost_after=limit)))
     print(f"{durability}: the oldest change set that power loss took was {windows.longest / 1e6:.1f} ms old")
     assert windows.longest > 0, "nothing was lost: these crashes prove nothing"
+
+
+def test_a_server_that_does_not_sync_is_noticed(lazy):
+    """The same crashes, judged as if replies had waited for the disk."""
+    _, recording, writers = lazy
+    with pytest.raises(AssertionError, match="rather than"):
+        power.simulate(recording, power.choose(recording, POINTS, 1), verifier(writers))
