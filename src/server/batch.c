@@ -235,6 +235,8 @@ static enum status begin(struct worker *w, struct error *write_err, struct error
         note_lock(w, write_err->code == ST_BUSY);
     if (write_err->code != ST_OK)
         server_note_failure(&w->server, write_err->code);
+    if (write_err->code != ST_OK && write_err->code != ST_BUSY && worker_may_warn(w, &w->commit_warned_us))
+        log_failure("the database cannot be written", write_err);
     if (st != ST_OK)
         server_note_failure(&w->server, st);
     return st;

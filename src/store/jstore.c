@@ -169,11 +169,18 @@ static enum status do_load_dbs(struct store *base, struct db_row *dbs, size_t n,
 
 /* ---- transactions ---- */
 
-/* Why nobody may write now, as the thread says. */
+/* Whether the active table has to wait for the frozen one to be applied before it takes more. */
+static bool full(const struct jstore *s)
+{
+    return s->layers.mem[1] && s->options.max_bytes && s->active_bytes >= s->options.max_bytes / 2;
+}
+
+/* Why nobody may write now, as the thread says. When there is no room and none will come by waiting, that is
+   said, too. */
 static enum status refusal(struct jstore *s, struct error *err)
 {
     pthread_mutex_lock(&s->lock);
-    enum status st = s->failing;
+    enum status st = s->failing != ST_OK ? s->failing : full(s) ? s->stuck : ST_OK;
     if (st != ST_OK)
         *err = s->failure;
     else if (s->locked)
@@ -501,7 +508,7 @@ static enum status do_progress(struct store *base, struct store_progress *ret, s
     }
     *ret = (struct store_progress){
         .durable = s->durability == DURABILITY_ALWAYS ? s->durable : s->last_ticket,
-        .full = s->layers.mem[1] && s->options.max_bytes && s->active_bytes >= s->options.max_bytes / 2,
+        .full = full(s) && s->stuck == ST_OK && s->failing == ST_OK, /* else they are refused */
         .locked = s->locked,
         .first_seq = s->first_seq,
     };

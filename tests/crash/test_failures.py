@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from crash.scenario import HURRIED
 from harness import servers, store, wait
 from harness.resp import ServerError, encode
 
@@ -53,6 +54,8 @@ def test_a_second_server_is_refused(fleet):
 
 # --- no space
 
+EVERYSEC = ["--durability", "everysec"]
+
 
 def fill(connection, prefix="key"):
     """Writes until the server refuses: the keys that were acknowledged, and the error."""
@@ -81,6 +84,8 @@ def check_full(connection, done, error):
 def check_recovered(larder, connection, done):
     wait.until(lambda: not connection.call("SET", "again", VALUE).is_error, "writes work again")
     assert connection("GET", "again") == VALUE
+    if connection("CONFIG", "GET", "durability")[1] != b"always":
+        assert connection("SAVE") == b"OK"
     larder.kill()
     larder.check()
     larder.start()
@@ -135,9 +140,11 @@ def test_disk_full_when_a_server_starts(fleet, small_disk):
         assert all(c("GET", key) == VALUE for key in done)
 
 
-def test_file_size_limit(fleet):
+# Where the journal is small, what cannot be written is found out while it is brought into the tables.
+@pytest.mark.parametrize("options", [[], EVERYSEC, HURRIED, HURRIED + EVERYSEC])
+def test_file_size_limit(fleet, options):
     """As with a quota: the write fails with another error than on a full disk, and a signal comes with it."""
-    larder = fleet.larder()
+    larder = fleet.larder(*options)
     with larder.connect() as c:
         c("SET", "first", VALUE)
         resource.prlimit(larder.pid, resource.RLIMIT_FSIZE, (3_000_000, resource.RLIM_INFINITY))
@@ -145,6 +152,7 @@ def test_file_size_limit(fleet):
         assert len(done) > 50
         done.append("first")
         check_full(c, done, error)
+        assert "space" in larder.log_text()
         resource.prlimit(larder.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         check_recovered(larder, c, done)
 
