@@ -118,8 +118,8 @@ bool engine_counts(const struct engine *e, uint32_t db, int64_t *ret_keys, int64
 
 /* ---- a batch ---- */
 
-/* Rows and resident collections share one budget; collections cannot take more than half of it. What the store
-   keeps until it is in the tables is bounded by journal-max. */
+/* Rows and resident collections share one budget; collections cannot take more than half of it. What the
+   store keeps until it is in the tables is bounded by journal-max. */
 static void keep_budget(struct engine *e)
 {
     struct view *v = &e->view;

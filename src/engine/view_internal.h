@@ -139,8 +139,8 @@ void view_tell_store(struct view *v);
 void view_begin_shared(struct view *v);
 void view_unannounce(struct view *v);
 
-/* Of a store that is far but not shared: reads what was announced and is not in memory, in one round trip. What
-   cannot be read is found out by whoever needs it. */
+/* Of a store that is far but not shared: reads what was announced and is not in memory, in one round trip.
+   What cannot be read is found out by whoever needs it. */
 void view_load_announced(struct view *v);
 void view_shared_release(struct view *v);
 

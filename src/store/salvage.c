@@ -245,33 +245,66 @@ static void close_copy(struct salvage *v)
 
 static enum status tidy(struct sql *c, struct error *err)
 {
-    return sql_exec(
-        c,
-        "UPDATE larder_meta SET value = max(value, " ABOVE_ID("larder_key") ", " ABOVE_ID("larder_chunk") ","
-                                                                                                          " " ABOVE_ID("larder_hash") ", " ABOVE_ID("larder_list") ", " ABOVE_ID("larder_set") ", " ABOVE_ID("larder_zset") ", " ABOVE_ID(
-                                                                                                              "larder_zset_block") ") WHERE name = 'next_id';"
-                                                                                                                                   "UPDATE larder_meta SET value = max(value, coalesce((SELECT max(db) + 1 FROM larder_key), 0))"
-                                                                                                                                   " WHERE name = 'next_db_number';"
-                                                                                                                                   /* Key rows of a database that is not there, and items that no key has, are for the sweeper. */
-                                                                                                                                   "INSERT OR IGNORE INTO larder_trash (id, type) SELECT DISTINCT db, 100 FROM larder_key"
-                                                                                                                                   " WHERE db NOT IN (SELECT number FROM larder_db);" TRASH(
-                                                                                                                                       "larder_chunk",
-                                                                                                                                       "1") TRASH("larder_hash",
-                                                                                                                                                  "2")
-                                                                                                                                       TRASH(
-                                                                                                                                           "larder_list",
-                                                                                                                                           "3") TRASH("larder_set",
-                                                                                                                                                      "4")
-                                                                                                                                           TRASH(
-                                                                                                                                               "larder_zset",
-                                                                                                                                               "5")
-                                                                                                                                               TRASH(
-                                                                                                                                                   "larder_zset_block",
-                                                                                                                                                   "5")
-        /* To be counted by the next server. */
-        "UPDATE larder_db SET keys = -1, expires = -1;"
-        "DELETE FROM larder_journal",
-        err);
+    return sql_exec(c,
+                    "UPDATE larder_meta SET value = max(value, " ABOVE_ID(
+                        "larder_key") ", " ABOVE_ID("larder_chunk") ","
+                                                                    " " ABOVE_ID("larder_hash") ", " ABOVE_ID("larder_list") ", " ABOVE_ID("larder_set") ", " ABOVE_ID("larder_zset") ", " ABOVE_ID(
+                                                                        "larder_zset_block") ") WHERE name = "
+                                                                                             "'next_id';"
+                                                                                             "UPDATE "
+                                                                                             "larder_meta "
+                                                                                             "SET value = "
+                                                                                             "max(value, "
+                                                                                             "coalesce(("
+                                                                                             "SELECT max(db) "
+                                                                                             "+ 1 FROM "
+                                                                                             "larder_key), "
+                                                                                             "0))"
+                                                                                             " WHERE name = "
+                                                                                             "'next_db_"
+                                                                                             "number';"
+                                                                                             /* Key rows of a
+                                                                                                database that
+                                                                                                is not there,
+                                                                                                and items that
+                                                                                                no key has,
+                                                                                                are for the
+                                                                                                sweeper. */
+                                                                                             "INSERT OR "
+                                                                                             "IGNORE INTO "
+                                                                                             "larder_trash "
+                                                                                             "(id, type) "
+                                                                                             "SELECT "
+                                                                                             "DISTINCT db, "
+                                                                                             "100 FROM "
+                                                                                             "larder_key"
+                                                                                             " WHERE db NOT "
+                                                                                             "IN (SELECT "
+                                                                                             "number FROM "
+                                                                                             "larder_db)"
+                                                                                             ";" TRASH(
+                                                                                                 "larder_"
+                                                                                                 "chunk",
+                                                                                                 "1") TRASH("larder_hash",
+                                                                                                            "2")
+                                                                                                 TRASH(
+                                                                                                     "larder_"
+                                                                                                     "list",
+                                                                                                     "3") TRASH("larder_set",
+                                                                                                                "4")
+                                                                                                     TRASH(
+                                                                                                         "lar"
+                                                                                                         "der"
+                                                                                                         "_zs"
+                                                                                                         "et",
+                                                                                                         "5")
+                                                                                                         TRASH(
+                                                                                                             "larder_zset_block",
+                                                                                                             "5")
+                    /* To be counted by the next server. */
+                    "UPDATE larder_db SET keys = -1, expires = -1;"
+                    "DELETE FROM larder_journal",
+                    err);
 }
 
 static enum status apply_rest(struct salvage *v, struct error *err)

@@ -12,7 +12,7 @@ from harness.resp import Closed, encode
 pytestmark = pytest.mark.sqlite
 
 AT_ONCE = 30_000  # commands; the server takes 1,000 of a connection at a time
-OPTIONS = ["--apply-lag", "60s", "--durability", "always"]
+OPTIONS = ["--journal-max", "64mb", "--apply-lag", "60s", "--durability", "always"]
 
 
 @contextlib.contextmanager
