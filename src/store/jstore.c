@@ -28,6 +28,7 @@
 #include "store/journal.h"
 
 #define ROW_BYTES     32      /* what a row takes in the journal beside its bytes, about */
+#define SPARE_FACTOR  2       /* what a memtable of half of journal-max takes, and more */
 #define KEEP_SPARE_US 1000000 /* memory for the next memtable, after the last commit */
 #define WHOLE_SHARE   4 /* a change set beyond this part of journal-max does not go through the journal */
 
@@ -474,6 +475,16 @@ static void undo_failed(struct jstore *s)
     pthread_cond_signal(&s->work);
 }
 
+/* Keeps a table's memory for the next one, unless it is more than an ordinary one takes. */
+static void retire(struct jstore *s, struct memtable *m)
+{
+    struct memtable_stats stats = memtable_stats(m);
+    if (s->spare || stats.bytes + stats.spare > s->options.max_bytes * SPARE_FACTOR)
+        memtable_free(m);
+    else
+        s->spare = memtable_renew(m, stats.peak);
+}
+
 /* Takes note of what the thread has done, and gives it more to do. Under the lock. */
 static void advance(struct jstore *s)
 {
@@ -484,7 +495,7 @@ static void advance(struct jstore *s)
         return;
     if (s->layers.mem[1] && !s->frozen) {
         s->first_seq = s->frozen_seq;
-        s->spare = memtable_renew(s->layers.mem[1], memtable_stats(s->layers.mem[1]).peak);
+        retire(s, s->layers.mem[1]);
         s->layers.mem[1] = NULL;
     }
     if (should_freeze(s))
