@@ -76,7 +76,7 @@ class Load:
             with Checkpointer(self.recording) as checkpointer:
                 threads = changes.run_all(self.writers, connections, each)
                 while any(thread.is_alive() for thread in threads):
-                    self._some_more(threads, self.random.randint(each // 8, each))
+                    self.wait_for(self.random.randint(each // 8, each), threads)
                     checkpointer.checkpoint(self.random.choice(["PASSIVE", "PASSIVE", "RESTART", "TRUNCATE"]))
                 changes.join_all(threads, self.writers)
             with server.must_connect() as connection:
@@ -87,20 +87,22 @@ class Load:
                 server.stop()
 
     def run_until(self, condition, *options):
-        """A server with writers that write until the condition is true, and go on while it is killed."""
+        """A server with writers that write until condition(connection) is true, and go on while it is killed."""
         with self.server(options, {}) as server:
             stop = threading.Event()
             connections = [server.must_connect() for _ in self.writers]
             threads = changes.run_all(self.writers, connections, MANY, stop.is_set)
-            wait.until(condition, "the recording is long enough")
-            self.recording.kill(server.process)
+            with server.must_connect() as connection:
+                wait.until(lambda: condition(connection), "the recording is long enough")
+                self.recording.kill(server.process)
             stop.set()
             changes.join_all(threads, self.writers)
 
-    def _some_more(self, threads, count):
+    def wait_for(self, count, threads=()):
+        """Waits for so many more change sets, or the end of the threads."""
         target = self.acknowledged() + count
         wait.until(
-            lambda: self.acknowledged() >= target or not any(thread.is_alive() for thread in threads),
+            lambda: self.acknowledged() >= target or (threads and not any(thread.is_alive() for thread in threads)),
             "change sets are acknowledged",
         )
 

@@ -67,7 +67,7 @@ def test_power_loss_around_the_servers_own_checkpoints(tmp_path):
     print(f"seed {seed}")
     load = Load(tmp_path, seed, heavy=True)
 
-    def enough():
+    def enough(_):
         return sum(entry.kind == "synced" and entry.name == power.DATABASE for entry in load.recording.entries()) > 3
 
     load.run_until(enough)

@@ -26,7 +26,7 @@ def lazy(request, tmp_path_factory):
     """A recording in which replies do not wait for syncs."""
     load = Load(tmp_path_factory.mktemp("lazy"), 1, pause=0.01)
 
-    def enough():
+    def enough(_):
         if load.acknowledged() < 200:
             return False
         syncs = sum(entry.kind == "synced" and entry.name == power.LOG for entry in load.recording.entries())
@@ -101,6 +101,38 @@ def test_power_loss_loses_only_what_was_not_synced(lazy):
     power.simulate(recording, power.choose(recording, POINTS, 1), windows.measure(verifier(writers, lost_after=limit)))
     print(f"{durability}: the oldest change set that power loss took was {windows.longest / 1e6:.1f} ms old")
     assert windows.longest > 0, "nothing was lost: these crashes prove nothing"
+
+
+def test_save_and_stricter_durability_make_durable_what_was_there(tmp_path):
+    """Replies do not wait for the disk, wait for it, and do not again; SAVE in between. What was acknowledged before the
+    reply to SAVE or to CONFIG SET durability always is durable from there on."""
+    load = Load(tmp_path, 1, pause=0.002)
+    promises = [(0, -1)]  # from that position on, what was acknowledged up to that other position (None: any) is durable
+
+    def switch(connection):
+        for _ in range(4):
+            position = load.recording.position
+            connection("CONFIG", "SET", "durability", "everysec")
+            promises.append((position, position - 1))
+            load.wait_for(100)
+            acknowledged = load.recording.position - 1
+            connection("SAVE")
+            promises.append((load.recording.position, acknowledged))
+            load.wait_for(50)
+            connection("CONFIG", "SET", "durability", "always")
+            promises.append((load.recording.position, None))
+            load.wait_for(50)
+        return True
+
+    load.run_until(switch)
+    load.freeze()
+    starts = [position for position, _ in promises]
+
+    def durable(point):
+        return promises[bisect.bisect_right(starts, point.position) - 1][1]
+
+    power.simulate(load.recording, power.choose(load.recording, 2 * POINTS, 1), verifier(load.writers, lost_after=durable))
+    load.recording.close()
 
 
 def test_a_server_that_does_not_sync_is_noticed(lazy):
