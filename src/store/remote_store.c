@@ -6,6 +6,7 @@
    takes the lock again and tells that others may have written. */
 #include "store/remote_store.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,6 +157,7 @@ static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_c
     enum status st = rstore_connected(s, err);
     if (st != ST_OK)
         return st;
+    assert(s->conn);
     if (ret_changed)
         *ret_changed = s->other || s->shared;
     s->other = s->dirty = false;
