@@ -279,6 +279,15 @@ static enum status number_key(struct jstore *s, struct key_row *k, bool *ret_fre
     return ST_OK;
 }
 
+/* The number of a row that is gone will be free when that has come into the table, and another key's soon: a
+   key that comes again gets a new one. */
+static void forget_gone(struct changes *c)
+{
+    for (size_t i = 0; i < c->nkeys; i++)
+        if (c->keys[i].type == ROW_NONE)
+            c->keys[i].seq = 0;
+}
+
 static enum status do_apply(struct store *base, struct changes *c, struct error *err)
 {
     struct jstore *s = jstore_of(base);
@@ -308,6 +317,7 @@ static enum status do_apply(struct store *base, struct changes *c, struct error 
         buf_release(&s->entries);
     else
         journal_add_changes(&s->entries, c);
+    forget_gone(c);
     return ST_OK;
 }
 

@@ -340,7 +340,7 @@ def test_keys_equals_the_model(client, seed):
         assert sorted(client("KEYS", "*")) == sorted(model)
         for prefix in (b"a", b"ab", b"b", b"b:1", b"nothing"):
             assert sorted(client("KEYS", prefix + b"*")) == sorted(k for k in model if k.startswith(prefix))
-        assert sorted(scan(client, "COUNT", r.randint(1, 30))) == sorted(model)
+        assert set(scan(client, "COUNT", r.randint(1, 30))) == set(model)  # twice is allowed
         assert client("DBSIZE") == len(model)
         anyone = client("RANDOMKEY")
         assert anyone in model if model else anyone is None
