@@ -116,6 +116,7 @@ def test_columns(server):
 def test_what_people_read(server, c):
     fill(c)
     c("PEXPIREAT", "hash", 4_000_000_000_123)
+    c("SAVE")  # then they are in the tables
     assert shell(server, "SELECT db, key, type, size, expires FROM larder_keys ORDER BY key", "-list").splitlines() == [
         "0|hash|hash|2|2096-10-02 07:06:40.123",
         "0|list|list|4|",
