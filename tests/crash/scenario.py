@@ -128,8 +128,12 @@ def verifier(writers, position=None, lost_after=lambda point: None):
         r = random.Random(point.seed)
         if r.random() < 0.3:  # the index of the log is not worth anything after a crash
             (folder / f"{power.DATABASE}-shm").write_bytes(r.randbytes(r.choice([0, 100, 32768, 65536])))
+        at = point.position if position is None else position
+        may_be_lost = lost_after(point)
+        if may_be_lost is None and any(writer.acknowledged_at(at) for writer in writers) and r.random() < 0.2:
+            power.check(folder)
         with power.Server(folder) as server, server.must_connect() as connection:
-            ranges = changes.verify(connection, writers, point.position if position is None else position, lost_after(point))
+            ranges = changes.verify(connection, writers, at, may_be_lost)
             if r.random() < 0.5:
                 server.stop()
             power.check(folder)

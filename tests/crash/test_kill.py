@@ -48,7 +48,7 @@ def verify(folder, writers):
 
 def kill_at(call, options, half, base, writers):
     """Kills a server at that call, and verifies what is left; False when it came to its end before."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="kill-"))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="kill-", dir=power.STATES))
     try:
         shutil.copytree(base, folder, dirs_exist_ok=True)
         writers = copy.deepcopy(writers)
