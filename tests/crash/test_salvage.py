@@ -11,7 +11,7 @@ from harness.resp import Closed, encode
 
 pytestmark = pytest.mark.sqlite
 
-AT_ONCE = 30_000  # commands; the server takes 1,000 of a connection at a time
+AT_ONCE = 16_000  # commands; the server takes 1,000 of a connection at a time
 OPTIONS = ["--journal-max", "64mb", "--apply-lag", "60s", "--durability", "always"]
 
 
@@ -225,33 +225,6 @@ def test_every_kind_of_damage(crashed):
     crashed.larder.start()
     found = crashed.present()
     assert found == crashed.prefix(found)
-
-
-def test_collections_that_do_not_fit_are_named(fleet):
-    """With =skip, what a lost row said of a collection is missing in it."""
-    larder = fleet.larder(*OPTIONS)
-    rows = []
-    for _ in range(20):
-        with larder.connect() as c:
-            c.send(b"".join(encode([b"HSET", b"hash%d" % (n % 50), b"f%d" % n, b"v"]) for n in range(AT_ONCE)))
-            for _ in range(AT_ONCE // 2):
-                c.read()
-            larder.kill()
-        rows = pending(larder)
-        if len(rows) >= 4:
-            break
-        larder.start()
-    with tables(larder) as t:
-        t.execute("UPDATE larder_journal SET changes = x'00' WHERE seq = ?", [rows[1]])
-    done = servers.run(["check", "--salvage=skip", "--store", larder.store.url], binary=larder.binary)
-    assert done.returncode == 3 and "hashes ... WRONG\n  key 'hash" in done.stdout
-    larder.start()
-    with larder.connect() as c:
-        replies = c.pipeline([["HLEN", f"hash{n}"] for n in range(50)])
-        damaged = [n for n, reply in enumerate(replies) if reply.is_error]
-        assert damaged and all(b"database is damaged" in replies[n].value for n in damaged)
-        assert c("DEL", f"hash{damaged[0]}") == 1
-        assert c("HSET", f"hash{damaged[0]}", "f", "v") == 1
 
 
 def test_a_server_is_in_the_way(fleet):
