@@ -40,7 +40,7 @@ class Crashed:
     def __init__(self, fleet, *options, least=6):
         self.larder = fleet.larder(*OPTIONS, *options)
         self.first = self.acknowledged = self.sent = 0
-        for _ in range(20):
+        for _ in range(80):
             self.write_and_kill()
             self.rows = pending(self.larder)
             with tables(self.larder) as t:
