@@ -153,10 +153,10 @@ enum status engine_begun(struct engine *e, bool changed, struct error *err)
 {
     enum status st = ST_OK;
     e->view.now_us = clock_wall_us();
-    if (store_shared(e->store))
-        return begun_shared(e, err);
     e->view.ticket = e->last + 1;
     e->view.durable = e->progress.durable;
+    if (store_shared(e->store))
+        return begun_shared(e, err);
     e->view.first_seq = e->progress.first_seq;
     e->stats.external_changes += changed;
     if ((changed || e->unsure) && (st = forget(e, err)) != ST_OK) {

@@ -287,12 +287,14 @@ static enum status apply_dbs(struct rstore *s, const struct changes *c, struct e
 enum status rapply(struct store *base, struct changes *c, struct error *err)
 {
     struct rstore *s = rstore_of(base);
-    enum status st = ST_OK;
     assert(!c->hard); /* journals are applied to files */
     if (s->asked != TXN_WRITE && s->asked != TXN_LAZY)
         return error_set(err, ST_INTERNAL, "apply without a transaction");
     if (c->nkeys + c->ngone + c->nitems + c->ntrash + c->ndbs == 0)
         return ST_OK;
+    enum status st = rstore_connected(s, err);
+    if (st != ST_OK)
+        return st;
     rstore_begin_write(s);
     s->dirty = true;
     if (c->nkeys)

@@ -50,18 +50,11 @@ static void add_lock(struct rstore *s, enum remote_statement which)
     remote_add(s->conn, &r);
 }
 
-/* Locks the stripes of these keys that are not locked yet, in ascending order. */
-void rshared_lock_keys(struct rstore *s, const struct key_ref *refs, size_t n)
+/* Locks those of the wanted stripes that are not locked yet, in ascending order. */
+static void lock_stripes(struct rstore *s, const uint64_t wanted[STRIPES / 64])
 {
-    uint64_t wanted[STRIPES / 64] = {0};
     int64_t *numbers = arena_alloc(&s->arena, STRIPES * sizeof *numbers);
     size_t found = 0;
-    if (s->everything)
-        return;
-    for (size_t i = 0; i < n; i++) {
-        unsigned k = stripe_of(refs[i].key);
-        wanted[k / 64] |= (uint64_t)1 << k % 64;
-    }
     for (unsigned k = 0; k < STRIPES; k++) {
         uint64_t bit = (uint64_t)1 << k % 64;
         if ((wanted[k / 64] & bit) && !(s->stripes[k / 64] & bit)) {
@@ -74,6 +67,39 @@ void rshared_lock_keys(struct rstore *s, const struct key_ref *refs, size_t n)
     const struct param p[] = {param_i64s(numbers)};
     struct request r = {.text = rtext(s, R_LOCK_STRIPES), .params = p, .nparams = 1, .nrows = found};
     remote_add(s->conn, &r);
+}
+
+static void add_stripes(uint64_t stripes[STRIPES / 64], const struct key_ref *refs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned k = stripe_of(refs[i].key);
+        stripes[k / 64] |= (uint64_t)1 << k % 64;
+    }
+}
+
+void rshared_lock_keys(struct rstore *s, const struct key_ref *refs, size_t n)
+{
+    uint64_t wanted[STRIPES / 64] = {0};
+    if (s->everything)
+        return;
+    add_stripes(wanted, refs, n);
+    lock_stripes(s, wanted);
+}
+
+/* What the transaction will use, so far as it is known: what was announced, and after a conflict also what
+   the transaction that failed had come to use, so that this time the locks are taken in order. */
+static void lock_expected(struct rstore *s)
+{
+    if (s->everything)
+        return;
+    add_stripes(s->again, s->expected.keys, s->expected.nkeys);
+    lock_stripes(s, s->again);
+    memset(s->again, 0, sizeof s->again);
+}
+
+void rshared_conflict(struct rstore *s)
+{
+    memcpy(s->again, s->stripes, sizeof s->again);
 }
 
 /* ---- beginning ---- */
@@ -109,7 +135,7 @@ static enum status try_to_begin(struct rstore *s, bool write, struct rfound *f, 
     if (write) {
         rstore_begin_write(s);
         add_lock(s, s->everything ? R_LOCK_ALL : R_LOCK_SOME);
-        rshared_lock_keys(s, s->expected.keys, s->expected.nkeys);
+        lock_expected(s);
     } else {
         if (rtext(s, R_SNAPSHOT))
             remote_add_text(s->conn, rtext(s, R_SNAPSHOT));
@@ -143,10 +169,8 @@ enum status rshared_begin(struct rstore *s, bool write, struct error *err)
     struct rfound f = {.store = s};
     enum status st = ST_CONFLICT;
     for (int i = 0; i < TRIES && st == ST_CONFLICT; i++) {
-        if (i > 0) {
-            s->conflicts++;
+        if (i > 0)
             pause_a_little(i);
-        }
         f.n = 0;
         st = try_to_begin(s, write, &f, err);
         if (st != ST_OK)

@@ -39,8 +39,23 @@ static void drop_connection(struct rstore *s)
 enum status rstore_run(struct rstore *s, struct error *err)
 {
     enum status st = remote_run(s->conn, err);
-    s->failed |= st != ST_OK;
+    if (s->failed == ST_OK)
+        s->failed = st;
+    if (st == ST_CONFLICT) {
+        s->conflicts++;
+        rshared_conflict(s);
+    }
     return st;
+}
+
+/* Where a statement of a transaction has failed, no other may run: PostgreSQL refuses them, and makes a
+   rollback of the commit without a word; MariaDB, which ends the transaction after a deadlock, would keep
+   them each by itself. */
+static enum status still_good(const struct rstore *s, struct error *err)
+{
+    if (!s->begun || s->failed == ST_OK)
+        return ST_OK;
+    return error_set(err, s->failed, "a statement of this transaction has failed");
 }
 
 static enum status take_i64(void *arg, const struct remote_row *row)
@@ -137,9 +152,9 @@ static enum status reconnect(struct rstore *s, struct error *err)
 enum status rstore_connected(struct rstore *s, struct error *err)
 {
     if (s->conn && !s->conn->lost)
-        return ST_OK;
+        return still_good(s, err);
     if (s->asked != TXN_NONE) {
-        s->failed = true;
+        s->failed = ST_IO;
         return error_set(err, ST_IO, "the connection to the database was lost");
     }
     if (s->conn)
@@ -161,6 +176,7 @@ static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_c
     if (ret_changed)
         *ret_changed = s->other || s->shared;
     s->other = s->dirty = false;
+    s->failed = ST_OK;
     s->asked = kind == STORE_READ ? TXN_READ : kind == STORE_WRITE ? TXN_WRITE : TXN_LAZY;
     if (s->shared && (st = rshared_begin(s, kind != STORE_READ, err)) != ST_OK)
         s->asked = TXN_NONE;
@@ -183,7 +199,7 @@ static void do_rollback(struct store *base)
     struct error ignored;
     s->next_number = -1;
     s->told_valid = false;
-    if (s->begun && s->conn && !s->dirty && !s->failed) { /* nothing depends on how it ends */
+    if (s->begun && s->conn && !s->dirty && s->failed == ST_OK) { /* nothing depends on how it ends */
         remote_add_text(s->conn, "ROLLBACK");
         remote_post(s->conn);
     } else if (s->begun && s->conn) {
@@ -194,7 +210,8 @@ static void do_rollback(struct store *base)
                 break;
         }
     }
-    s->begun = s->failed = false;
+    s->begun = false;
+    s->failed = ST_OK;
     s->asked = TXN_NONE;
 }
 
@@ -208,8 +225,13 @@ static enum status do_commit(struct store *base, struct error *err)
         s->asked = TXN_NONE;
         return ST_OK;
     }
+    enum status st = still_good(s, err);
+    if (st != ST_OK) {
+        do_rollback(base);
+        return st;
+    }
     remote_add_text(s->conn, "COMMIT");
-    enum status st = rstore_run(s, err);
+    st = rstore_run(s, err);
     if (st == ST_OK) {
         s->begun = false;
         s->asked = TXN_NONE;
@@ -234,6 +256,8 @@ static enum status in_transaction(struct rstore *s,
     enum status st = ST_OK;
     if (own)
         st = do_begin(&s->base, STORE_WRITE, NULL, err);
+    else
+        st = rstore_connected(s, err);
     if (st != ST_OK)
         return st;
     rstore_begin_write(s);

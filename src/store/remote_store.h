@@ -70,7 +70,7 @@ struct rstore {
     enum { TXN_NONE, TXN_READ, TXN_LAZY, TXN_WRITE } asked; /* the transaction that the caller is in */
     bool begun;          /* the server has been told of it, or will be before anything else */
     bool dirty;          /* it has changed something */
-    bool failed;         /* a statement of it failed */
+    enum status failed;  /* a statement of it failed so; ST_OK: none */
     bool other;          /* somebody else may have written since the last transaction */
     int64_t retry_at;    /* not before this is a connection tried again */
     uint32_t backoff_ms; /* and how long to wait after the next failure */
@@ -81,6 +81,7 @@ struct rstore {
     bool shared;
     struct store_expectation expected;
     uint64_t stripes[STRIPES / 64]; /* that are locked */
+    uint64_t again[STRIPES / 64];   /* that a transaction had which others were in the way of */
     bool everything;                /* all of them are */
     struct db_row *told;            /* the databases as the caller knows them */
     bool told_valid;
@@ -147,6 +148,9 @@ void rstore_add_get_meta(struct rstore *s, const char *name, int64_t *ret);
 void rshared_expect(struct store *s, const struct store_expectation *e);
 int64_t rshared_now_us(const struct store *s);
 enum status rshared_begin(struct rstore *s, bool write, struct error *err) MUST_CHECK;
+
+/* The running transaction has failed because others were in the way: it will be tried again. */
+void rshared_conflict(struct rstore *s);
 
 /* Before reading keys in a transaction that may write: locks them, in the round trip that reads them. */
 void rshared_lock_keys(struct rstore *s, const struct key_ref *refs, size_t n);

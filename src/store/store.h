@@ -207,7 +207,7 @@ struct store_info {
     uint64_t memtable_rows;          /* ... and rows */
     uint64_t reconnects;             /* times that a lost connection was made anew */
     uint64_t round_trips;            /* to a database server, that were waited for */
-    uint64_t conflicts;              /* transactions that were begun again because others were in the way */
+    uint64_t conflicts;              /* transactions that the database ended because others were in the way */
     const struct histogram *sync_us; /* of the log's syncs, as long as the store lives; NULL: nobody knows */
     const struct histogram *commit_us; /* of commits that become durable later, until they are; else NULL */
     char engine[64];                   /* "sqlite 3.40.1" */
