@@ -164,7 +164,7 @@ static void info_persistence(struct call *c, struct buf *out)
     add_i64(out, "aof_last_rewrite_time_sec", -1);
     add_i64(out, "aof_current_rewrite_time_sec", -1);
     add_text(out, "aof_last_bgrewrite_status", "ok");
-    add_text(out, "aof_last_write_status", "ok");
+    add_text(out, "aof_last_write_status", engine_cannot_write(s->engine) ? "err" : "ok");
 }
 
 static void info_stats(struct call *c, struct buf *out)

@@ -166,6 +166,18 @@ enum status engine_begun(struct engine *e, bool changed, struct error *err)
     return st;
 }
 
+/* A conflict is no failure to write: what it concerns may be run again. */
+static void note_failure(struct engine *e, enum status st)
+{
+    e->failed |= st != ST_CONFLICT;
+    e->failed_behind = e->progress.durable;
+}
+
+bool engine_cannot_write(const struct engine *e)
+{
+    return e->failed || e->progress.failing;
+}
+
 enum status engine_begin(struct engine *e, bool write, struct error *ret_write_err, struct error *err)
 {
     bool changed = false;
@@ -176,6 +188,8 @@ enum status engine_begin(struct engine *e, bool write, struct error *ret_write_e
         view_tell_store(&e->view);
     if (write)
         st = store_begin(e->store, STORE_WRITE, &changed, ret_write_err);
+    if (st != ST_OK && st != ST_BUSY && !e->later) /* the others tell with their progress */
+        note_failure(e, st);
     e->in_write = write && st == ST_OK;
     if (!e->in_write && shared)
         view_tell_store(&e->view);
@@ -246,13 +260,16 @@ enum status engine_commit(struct engine *e, int64_t *ret_ticket, struct error *e
         view_rolled_back(v);
         e->unsure |= st == ST_UNKNOWN;
         e->stats.commit_failures++;
+        note_failure(e, st);
         return st;
     }
     view_committed(v);
     /* A store gives no ticket to what comes to nothing: a key that was made and deleted again, say. */
     e->last = e->later ? store_last_ticket(e->store) : v->ticket;
-    if (!e->later)
+    if (!e->later) {
         e->progress.durable = e->last;
+        e->failed = false;
+    }
     keep_budget(e);
     e->stats.commits++;
     histogram_add(&e->stats.commit_us, (uint64_t)(clock_mono_us() - start));
@@ -266,9 +283,11 @@ enum status engine_progress(struct engine *e, struct error *err)
     if (!e->later)
         return ST_OK;
     enum status st = store_progress(e->store, &e->progress, err);
+    e->failed &= e->progress.durable <= e->failed_behind;
     if (st == ST_OK)
         return ST_OK;
     struct error again;
+    note_failure(e, st);
     e->last = e->progress.durable;
     e->view.dbs_ticket = e->view.id_next = e->view.id_end = 0;
     e->stats.commit_failures++;

@@ -101,6 +101,9 @@ bool engine_settled(const struct engine *e, int64_t ticket);
    engine_progress. */
 bool engine_full(const struct engine *e);
 
+/* Whether the last attempt to write failed, and none has worked since. */
+bool engine_cannot_write(const struct engine *e);
+
 /* fn is called, from another thread, whenever engine_progress may have something new to tell. */
 void engine_on_progress(struct engine *e, store_wake_fn *fn, void *arg);
 

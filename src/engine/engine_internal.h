@@ -15,6 +15,8 @@ struct engine {
     bool unsure;  /* memory may be behind the tables: a commit's outcome or the databases are not known */
     bool later;   /* commits become durable after they have returned */
     int64_t last; /* the ticket of the last commit */
+    bool failed;  /* the last write was, or could not begin ... */
+    int64_t failed_behind; /* ... and nothing behind this ticket has become durable since */
     struct store_progress progress;
 };
 

@@ -531,6 +531,7 @@ static enum status do_progress(struct store *base, struct store_progress *ret, s
         .durable = s->durability == DURABILITY_ALWAYS ? s->durable : s->last_ticket,
         .full = full(s) && s->stuck == ST_OK && s->failing == ST_OK, /* else they are refused */
         .locked = s->locked,
+        .failing = s->failing != ST_OK || (full(s) && s->stuck != ST_OK),
         .first_seq = s->first_seq,
     };
     pthread_mutex_unlock(&s->lock);

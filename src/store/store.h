@@ -231,6 +231,7 @@ struct store_progress {
     size_t memory;     /* that the store takes for what is not in the tables yet */
     bool full;         /* too much waits to be brought into the tables: who writes should wait */
     bool locked;       /* another process holds the database's lock: who writes should wait */
+    bool failing;      /* what was committed cannot be written, which is tried again: who writes is refused */
 };
 
 /* What larder_meta says of the journal. */

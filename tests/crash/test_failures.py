@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from crash.scenario import HURRIED
+from crash.scenario import DIRECT, HURRIED
 from harness import servers, store, wait
 from harness.resp import ServerError, encode
 
@@ -69,7 +69,14 @@ def fill(connection, prefix="key"):
     raise AssertionError("the disk is never full")
 
 
+def says_writes_work(connection):
+    said = connection("INFO", "persistence")
+    assert (b"aof_last_write_status:ok" in said) != (b"aof_last_write_status:err" in said)
+    return b"aof_last_write_status:ok" in said
+
+
 def check_full(connection, done, error):
+    assert not says_writes_work(connection)
     assert error.startswith(("MISCONF", "IOERR")), error
     assert "space" in error or error.startswith("IOERR"), error
     # Reads go on, also of what was never read before; other commands too; a pipeline fails command by command.
@@ -83,6 +90,7 @@ def check_full(connection, done, error):
 
 def check_recovered(larder, connection, done):
     wait.until(lambda: not connection.call("SET", "again", VALUE).is_error, "writes work again")
+    assert says_writes_work(connection)
     assert connection("GET", "again") == VALUE
     if connection("CONFIG", "GET", "durability")[1] != b"always":
         assert connection("SAVE") == b"OK"
@@ -141,12 +149,13 @@ def test_disk_full_when_a_server_starts(fleet, small_disk):
 
 
 # Where the journal is small, what cannot be written is found out while it is brought into the tables.
-@pytest.mark.parametrize("options", [[], EVERYSEC, HURRIED, HURRIED + EVERYSEC])
+@pytest.mark.parametrize("options", [[], EVERYSEC, HURRIED, HURRIED + EVERYSEC, DIRECT])
 def test_file_size_limit(fleet, options):
     """As with a quota: the write fails with another error than on a full disk, and a signal comes with it."""
     larder = fleet.larder(*options)
     with larder.connect() as c:
         c("SET", "first", VALUE)
+        assert says_writes_work(c)
         resource.prlimit(larder.pid, resource.RLIMIT_FSIZE, (3_000_000, resource.RLIM_INFINITY))
         done, error = fill(c)
         assert len(done) > 50
