@@ -173,32 +173,32 @@ static inline void keep_books(const struct call *call, int64_t start, uint64_t e
         monitor_feed(server, call->session, cmd, call->argv, call->argc);
 }
 
-static int64_t run(const struct call *given, size_t mark)
+/* Of a call the caller says what is to be done; what it is done with is filled in here. */
+static int64_t run(struct call *call, size_t mark)
 {
-    struct call call = *given;
-    struct server *server = call.server;
-    struct reply *reply = call.reply;
-    const struct command *cmd = call.cmd;
-    call.view = server->view;
-    call.arena = &server->call_arena;
-    call.err = engine_error(server->engine);
+    struct server *server = call->server;
+    struct reply *reply = call->reply;
+    const struct command *cmd = call->cmd;
+    call->view = server->view;
+    call->arena = &server->call_arena;
+    call->err = engine_error(server->engine);
     const char *arena_was = server->call_arena.next;
     uint64_t errors_were = reply->errors;
     int64_t start = server->clock_us;
 
     engine_enter(server->engine);
-    view_count_lookups(call.view, cmd->flags & CMD_READONLY);
-    enum status st = cmd->fn(&call);
-    struct engine_trace trace = engine_leave(server->engine, st == ST_OK && !call.undo);
+    view_count_lookups(call->view, cmd->flags & CMD_READONLY);
+    enum status st = cmd->fn(call);
+    struct engine_trace trace = engine_leave(server->engine, st == ST_OK && !call->undo);
     if (UNLIKELY(st != ST_OK)) {
         reply->ops->rewind(reply, mark);
-        reply_status(reply, st, call.err);
+        reply_status(reply, st, call->err);
         server_note_failure(server, st);
     }
     if (server->call_arena.next != arena_was)
         arena_reset(&server->call_arena);
 
-    keep_books(&call, start, errors_were);
+    keep_books(call, start, errors_were);
     return trace.wait;
 }
 

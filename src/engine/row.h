@@ -57,6 +57,12 @@ static inline struct row_ext row_items(const struct row *r)
     return e;
 }
 
+/* Of its allocation. */
+static inline size_t row_footprint(const struct row *r)
+{
+    return sizeof *r + (r->ext ? sizeof(struct row_ext) : 0) + r->nkey + r->nvalue;
+}
+
 /* Bytes of a string, inline or in chunks. */
 static inline int64_t row_string_size(const struct row *r)
 {

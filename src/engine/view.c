@@ -51,9 +51,16 @@ static enum status take_row(void *arg, const struct key_row *k)
     return ST_OK;
 }
 
+static uint32_t hash_of(const struct view *v, uint32_t number, struct slice key)
+{
+    const struct expected *e = v->expected;
+    bool known = e && e->key.p == key.p && e->key.n == key.n && e->number == number;
+    return known ? e->hash : cache_hash(number, key);
+}
+
 enum status view_row(struct view *v, uint32_t number, struct slice key, struct row **ret)
 {
-    uint32_t hash = cache_hash(number, key);
+    uint32_t hash = hash_of(v, number, key);
     struct row *r = cache_find(v->cache, number, key, hash);
     if (!r) {
         struct key_ref ref = {number, key};
@@ -121,21 +128,27 @@ void view_count_lookups(struct view *v, bool on)
     v->counts_lookups = on;
 }
 
-uint32_t view_expect(const struct view *v, uint32_t db, struct slice key)
+struct expected view_expect(const struct view *v, uint32_t db, struct slice key)
 {
-    uint32_t hash = cache_hash(v->dbs[db].number, key);
-    cache_fetch_bucket(v->cache, hash);
-    return hash;
+    uint32_t number = v->dbs[db].number;
+    struct expected e = {key, number, cache_hash(number, key)};
+    cache_fetch_bucket(v->cache, e.hash);
+    return e;
 }
 
-void view_expect_soon(const struct view *v, uint32_t hash)
+void view_expect_soon(const struct view *v, const struct expected *e)
 {
-    cache_fetch_first(v->cache, hash);
+    cache_fetch_first(v->cache, e->hash);
 }
 
-void view_expect_next(const struct view *v, uint32_t hash)
+void view_expect_next(const struct view *v, const struct expected *e)
 {
-    cache_fetch_row(v->cache, hash);
+    cache_fetch_row(v->cache, e->hash);
+}
+
+void view_expect_now(struct view *v, const struct expected *e)
+{
+    v->expected = e;
 }
 
 enum status view_version(struct view *v, uint32_t db, struct slice key, int64_t *ret)
@@ -468,6 +481,7 @@ static void end_batch(struct view *v)
     memset(v->db_written, 0, v->ndbs * sizeof *v->db_written);
     v->poison = ST_OK;
     v->kept = false;
+    v->expected = NULL;
     items_clear(&v->items);
     arena_reset(&v->arena);
 }

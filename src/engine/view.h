@@ -61,10 +61,20 @@ void view_announce_everything(struct view *v);
 void view_wake_all(struct view *v);
 
 /* A key that a command of this batch will ask for: its row is brought near the processor while others run.
-   view_expect begins and returns what the next two steps take, each a few commands later. Only hints. */
-uint32_t view_expect(const struct view *v, uint32_t db, struct slice key);
-void view_expect_soon(const struct view *v, uint32_t hash);
-void view_expect_next(const struct view *v, uint32_t hash);
+   view_expect begins, with what the next two steps take, each a few commands later. view_expect_now: the
+   command is next, and what it asks for as exactly this slice need not be hashed again. Until the next call
+   or the end of the batch e and the bytes of its key stay as they are; NULL: nothing is expected. Only hints.
+ */
+struct expected {
+    struct slice key;
+    uint32_t number; /* of the database, in the tables */
+    uint32_t hash;
+};
+
+struct expected view_expect(const struct view *v, uint32_t db, struct slice key);
+void view_expect_soon(const struct view *v, const struct expected *e);
+void view_expect_next(const struct view *v, const struct expected *e);
+void view_expect_now(struct view *v, const struct expected *e);
 
 /* What a key becomes. version and seq are the view's business. */
 struct row_draft {

@@ -86,6 +86,7 @@ struct view {
     bool kept;  /* a call that was kept has changed something; else there is nothing to commit */
 
     /* the call */
+    const struct expected *expected; /* what it will ask for, if known */
     struct row_undo *undo;
     size_t nundo, undo_cap;
     size_t call_trash;

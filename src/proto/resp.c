@@ -18,6 +18,10 @@
 #define UNAUTHENTICATED_ARGS 10
 #define UNAUTHENTICATED_BULK 16384
 
+/* Of commands that need no second look. */
+#define QUICK_DIGITS 4
+#define QUICK_ARGS   64
+
 /* The spans of an ordinary command stay allocated; those of a huge one do not. */
 #define KEEP_SPANS 1024
 
@@ -152,11 +156,64 @@ static enum resp_result take_length(struct resp_parser *p, struct slice data,
     return RESP_COMMAND;
 }
 
+/* ---- commands that are whole ---- */
+
+static inline unsigned digit_of(char c)
+{
+    return (unsigned char)c - (unsigned)'0';
+}
+
+/* The number in a header at p, "*3\r\n" or "$11\r\n", when it is one of up to QUICK_DIGITS digits and wholly
+   before end; p moves behind it. -1: it is something else, which may be right all the same. */
+static inline int64_t quick_number(const char **p, const char *end, char kind)
+{
+    const char *at = *p;
+    if (end - at < QUICK_DIGITS + 3 || *at++ != kind)
+        return -1;
+    unsigned v = digit_of(*at++), digit;
+    for (int i = 1; i < QUICK_DIGITS && v != 0 && (digit = digit_of(*at)) <= 9; i++, at++)
+        v = v * 10 + digit;
+    if (*at != '\r' || digit_of((*p)[1]) > 9)
+        return -1;
+    *p = at + 2;
+    return v;
+}
+
+/* Nearly every command has short headers, and all of it has been received. False: this one is different or
+   wrong, nothing has been taken, and parse_array has a closer look. */
+static bool parse_quickly(struct slice data, const struct resp_limits *limits, struct arena *arena,
+                          struct slice **ret_argv, int *ret_argc, size_t *ret_used)
+{
+    const char *at = data.p, *end = data.p + data.n;
+    int64_t argc = quick_number(&at, end, '*');
+    if (argc <= 0 || argc > QUICK_ARGS || limits->unauthenticated)
+        return false;
+    struct slice *argv = arena_alloc(arena, (size_t)argc * sizeof *argv);
+    for (int64_t i = 0; i < argc; i++) {
+        int64_t n = quick_number(&at, end, '$');
+        if (n < 0 || n > end - at - 2 || (uint64_t)n > limits->max_bulk)
+            return false;
+        argv[i] = slice_of(at, (size_t)n);
+        at += n + 2;
+    }
+    *ret_argv = argv;
+    *ret_argc = (int)argc;
+    *ret_used = (size_t)(at - data.p);
+    return true;
+}
+
+/* ---- all commands ---- */
+
 static enum resp_result parse_array(struct resp_parser *p, struct slice data,
                                     const struct resp_limits *limits, struct arena *arena,
                                     struct slice **ret_argv, int *ret_argc, size_t *ret_used)
 {
     enum resp_result res;
+    if (p->missing < 0 && p->scanned == 0 &&
+        parse_quickly(data, limits, arena, ret_argv, ret_argc, ret_used)) {
+        p->want = 0;
+        return RESP_COMMAND;
+    }
     if (p->missing < 0 && (res = take_count(p, data, limits)) != RESP_COMMAND)
         return res;
     while (p->missing > 0) {

@@ -51,7 +51,7 @@ static void expect_key(struct worker *w, struct batch_call *call)
     if (!spec->flags || spec->keyword || spec->index >= call->argc)
         return;
     call->keyed = true;
-    call->hash = view_expect(w->server.view, call->client->session.db, call->argv[spec->index]);
+    call->key = view_expect(w->server.view, call->client->session.db, call->argv[spec->index]);
 }
 
 static void mark_ready(struct worker *w, struct client *c)
@@ -209,9 +209,10 @@ static void look_ahead(const struct worker *w, size_t at)
 {
     const struct batch *b = &w->batch;
     if (at + SOON < b->ncalls && b->calls[at + SOON].keyed)
-        view_expect_soon(w->server.view, b->calls[at + SOON].hash);
+        view_expect_soon(w->server.view, &b->calls[at + SOON].key);
     if (at + NEXT < b->ncalls && b->calls[at + NEXT].keyed)
-        view_expect_next(w->server.view, b->calls[at + NEXT].hash);
+        view_expect_next(w->server.view, &b->calls[at + NEXT].key);
+    view_expect_now(w->server.view, b->calls[at].keyed ? &b->calls[at].key : NULL);
 }
 
 /* Whether the lock was to be had. Those who write wait for as long as busy-timeout says, then they are told.
