@@ -13,6 +13,35 @@ def free_port():
         return s.getsockname()[1]
 
 
+def connect(port):
+    c = socket.create_connection(("127.0.0.1", port), timeout=300)
+    c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return c
+
+
+def read_replies(connection, n):
+    """n replies, each a line or a bulk; what the last of them was."""
+    data, at, reply = b"", 0, b""
+    for _ in range(n):
+        while True:
+            end = data.find(b"\r\n", at)
+            if end >= 0:
+                reply = data[at:end]
+                whole = end + 2
+                if reply[:1] == b"$" and reply != b"$-1":
+                    whole += int(reply[1:]) + 2
+                if whole <= len(data):
+                    break
+            more = connection.recv(65536)
+            if not more:
+                raise ConnectionError("the server closed the connection")
+            data += more
+        if reply[:1] == b"-":
+            raise RuntimeError(reply.decode())
+        at = whole
+    return reply
+
+
 class Server:
     """One process; `name` is how the tables call it."""
 
