@@ -6,9 +6,10 @@ BINDIR      = $(PREFIX)/bin
 MANDIR      = $(PREFIX)/share/man
 UNITDIR     = $(PREFIX)/lib/systemd/system
 BINARY      = build/release/larder
+SECONDS    ?= 300
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test crash-long bench bench-servers install uninstall lint format docs clean
+.PHONY: help run build test crash-long servers-long bench bench-servers install uninstall lint format docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 20
@@ -31,6 +32,10 @@ crash-long: build ## 1,000 simulated power losses, and kill -9 at every call (so
 	@cmake --build --preset dev --target crash_recorder crash_replay
 	LARDER_BINARY=$(CURDIR)/$(BINARY) LARDER_CRASH_POINTS=1000 LARDER_CRASH_KILL_STEP=1 /usr/bin/python3 -m pytest \
 	    -c tests/pytest.ini -p no:cacheprovider -s tests/crash/test_power.py tests/crash/test_kill.py tests/crash/test_windows.py
+
+servers-long: build ## servers and databases that fail for minutes under 256 clients (SECONDS=300 on each)
+	LARDER_BINARY=$(CURDIR)/$(BINARY) LARDER_HOSTILE_SECONDS=$(SECONDS) LARDER_HOSTILE_CLIENTS=256 LARDER_CRASH_FACTOR=5 \
+	    /usr/bin/python3 -m pytest -c tests/pytest.ini -p no:cacheprovider -s tests/servers
 
 bench: build ## compare with redis-server on this machine (ARGS="--scale 0.1" for a quick look)
 	tests/bench/bench.py $(ARGS)

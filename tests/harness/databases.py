@@ -124,6 +124,10 @@ class Database:
             self.process.wait()
             self.process = None
 
+    def stop_at_once(self):
+        """Its own way to end without cleaning up, where it has one."""
+        self.stop(self.abort_signal)
+
     def remove(self):
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -142,6 +146,7 @@ class Postgres(Database):
     kind = "postgres"
     users = ("postgres", "nobody")
     stop_signal = signal.SIGINT  # fast shutdown
+    abort_signal = signal.SIGQUIT  # immediate shutdown
     programs = "/usr/lib/postgresql/15/bin"
 
     def create(self):
@@ -186,11 +191,19 @@ class Postgres(Database):
     def drop_database(self, name):
         self.query(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
+    def end_sessions(self):
+        """All but the one that says so."""
+        self.query(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+
 
 class MariaDB(Database):
     kind = "mariadb"
     users = ("mysql", "nobody")
     stop_signal = signal.SIGTERM
+    abort_signal = signal.SIGKILL
 
     def create(self):
         self.home.mkdir()
@@ -242,6 +255,13 @@ class MariaDB(Database):
 
     def drop_database(self, name):
         self.query(f"DROP DATABASE IF EXISTS {name}")
+
+    def end_sessions(self):
+        for (number,) in self.query(
+            "SELECT id FROM information_schema.processlist WHERE id <> connection_id() AND command <> 'Daemon'"
+        ):
+            with contextlib.suppress(QueryError):  # it may have ended meanwhile
+                self.query(f"KILL CONNECTION {number}")
 
 
 class QueryError(AssertionError):
