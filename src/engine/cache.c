@@ -129,18 +129,25 @@ uint32_t cache_hash(uint32_t db, struct slice key)
     return (uint32_t)hash_bytes(key, db);
 }
 
+struct row *cache_peek(const struct cache *c, uint32_t db, struct slice key, uint32_t hash)
+{
+    struct row *r = *bucket_of(c, hash);
+    while (r && !(r->hash == hash && r->db == db && slice_eq(row_key(r), key)))
+        r = r->next;
+    return r;
+}
+
 struct row *cache_find(struct cache *c, uint32_t db, struct slice key, uint32_t hash)
 {
-    for (struct row *r = *bucket_of(c, hash); r; r = r->next) {
-        if (r->hash == hash && r->db == db && slice_eq(row_key(r), key)) {
-            if (r->heat < ROW_HEAT_MAX)
-                r->heat++;
-            c->stats.hits++;
-            return r;
-        }
+    struct row *r = cache_peek(c, db, key, hash);
+    if (r) {
+        if (r->heat < ROW_HEAT_MAX)
+            r->heat++;
+        c->stats.hits++;
+    } else {
+        c->stats.misses++;
     }
-    c->stats.misses++;
-    return NULL;
+    return r;
 }
 
 void cache_fetch_bucket(const struct cache *c, uint32_t hash)

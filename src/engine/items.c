@@ -148,6 +148,13 @@ void items_each_pending(const struct items *t, items_fn *fn, void *arg)
     }
 }
 
+void items_each_changed(const struct items *t, items_fn *fn, void *arg)
+{
+    for (size_t i = 0; i < t->len; i++)
+        if (t->entries[i].state != ITEM_UNTOUCHED)
+            fn(arg, &t->entries[i]);
+}
+
 void items_flushed(struct items *t)
 {
     for (size_t i = 0; i < t->nlisted; i++) {

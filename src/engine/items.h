@@ -60,6 +60,9 @@ void items_clear(struct items *t);  /* the batch is over */
 typedef void items_fn(void *arg, const struct item_entry *e);
 void items_each_pending(const struct items *t, items_fn *fn, void *arg);
 
+/* Calls fn for each item that the batch has made something of. */
+void items_each_changed(const struct items *t, items_fn *fn, void *arg);
+
 /* All pending entries are in the tables now. */
 void items_flushed(struct items *t);
 

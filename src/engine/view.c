@@ -496,6 +496,7 @@ void view_committed(struct view *v)
     }
     v->counts_unsaved = false;
     residents_settle(&v->residents);
+    view_learn_items(v);
     end_batch(v);
 }
 

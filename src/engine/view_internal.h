@@ -145,6 +145,13 @@ void view_unannounce(struct view *v);
 void view_load_announced(struct view *v);
 void view_shared_release(struct view *v);
 
+/* Items of large collections in memory (view_known.c): asks for one, which is as the last commit left it;
+   false when nobody knows; notes what the tables say (row is NULL: there is none), which was asked for in
+   vain; and when the batch is committed, what it made of those that are known. */
+bool view_known_item(struct view *v, const struct item_ref *ref, bool *ret_found, struct item_row *ret);
+void view_know_item(struct view *v, const struct item_ref *ref, const struct item_row *row);
+void view_learn_items(struct view *v);
+
 /* Brings what the batch changed so far into the running transaction, so that the store's scans see it. */
 enum status view_flush(struct view *v) MUST_CHECK;
 

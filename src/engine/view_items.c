@@ -1,5 +1,6 @@
-/* Items of collections and chunks: one, several, ranges. Single ones are found among what this batch changed
-   or in the tables; for a range what the batch changed is brought into the running transaction first. */
+/* Items of collections and chunks: one, several, ranges. Single ones are found among what this batch changed,
+   in memory or in the tables; for a range what the batch changed is brought into the running transaction
+   first. */
 #include "engine/view.h"
 
 #include "engine/view_internal.h"
@@ -31,9 +32,13 @@ enum status view_item(struct view *v, const struct item_ref *ref, bool *ret_foun
         *ret = e->row;
         return ST_OK;
     }
+    if (view_known_item(v, ref, ret_found, ret))
+        return ST_OK;
     struct item_read read = {v, ret, false};
     enum status st = store_get_items(v->store, ref, 1, take_item, &read, v->err);
     *ret_found = read.found;
+    if (st == ST_OK)
+        view_know_item(v, ref, read.found ? ret : NULL);
     return st;
 }
 
@@ -69,10 +74,11 @@ enum status view_has_items(struct view *v, enum item_table table, int64_t id, co
             refs[nrefs] = (struct item_ref){.table = table, .id = id, .name = names[i]};
             places[nrefs] = i;
             const struct item_entry *e = items_find(&v->items, &refs[nrefs]);
+            struct item_row known;
             ret[i] = e && e->state == ITEM_PUT;
             if (e)
                 view_saw(v, v->ticket);
-            nrefs += !e;
+            nrefs += !e && !view_known_item(v, &refs[nrefs], &ret[i], &known);
         }
         struct presence p = {refs, places, ret};
         if (nrefs)
