@@ -327,6 +327,69 @@ static void expiry_is_a_change(void)
     world_end(&w);
 }
 
+/* One call on the hash h: field 0 gets a value, when there is one to get; what it has is returned. */
+static int64_t field_0(struct world *w, const char *value, bool flush, bool keep)
+{
+    struct coll *h;
+    struct coll_item item = {.name = name_of(0), .value = value ? slice_str(value) : SLICE("")};
+    bool wrong, found = false;
+    int64_t n = 0;
+    world_enter(w);
+    CHECK_OK(coll_make(w->view, 0, SLICE("h"), ROW_HASH, &h, &wrong), engine_error(w->engine));
+    if (value)
+        CHECK_OK(coll_put(h, &item, NULL), engine_error(w->engine));
+    CHECK_OK(coll_save(h), engine_error(w->engine));
+    if (flush)
+        CHECK_OK(view_flush(w->view), engine_error(w->engine));
+    CHECK_OK(coll_find(h, name_of(0), &found, &item), engine_error(w->engine));
+    CHECK(found && num_parse_i64(item.value, &n));
+    (void)engine_leave(w->engine, keep);
+    return n;
+}
+
+/* A field of a large hash in memory: what calls and batches that failed had made of it is forgotten, also
+   when it was read from tables that had it already. */
+static void memory_of_fields(void)
+{
+    struct world w = {.cache = 64 << 20};
+    struct coll *h;
+    bool wrong;
+    if (!world_start(&w))
+        return;
+    REQUIRE(world_begin(&w));
+    world_enter(&w);
+    REQUIRE_OK(coll_make(w.view, 0, SLICE("h"), ROW_HASH, &h, &wrong), engine_error(w.engine));
+    for (int i = 0; i < NAMES; i++) {
+        struct coll_item item = {.name = name_of(i), .value = SLICE("1")};
+        CHECK_OK(coll_put(h, &item, NULL), engine_error(w.engine));
+    }
+    CHECK_OK(coll_save(h), engine_error(w.engine));
+    (void)engine_leave(w.engine, true);
+    CHECK_OK(engine_commit(w.engine, NULL, &w.err), &w.err);
+
+    REQUIRE(world_begin(&w));
+    CHECK_EQ(field_0(&w, "2", true, false), 2);
+    (void)field_0(&w, NULL, false, true);
+    CHECK(engine_commit(w.engine, NULL, &w.err) != ST_OK);
+    REQUIRE(world_begin(&w));
+    CHECK_EQ(field_0(&w, NULL, false, true), 1);
+    CHECK_EQ(field_0(&w, "3", false, false), 3);
+    CHECK_EQ(field_0(&w, NULL, false, true), 1);
+    CHECK_EQ(field_0(&w, "4", false, true), 4);
+    fault_set(w.store, (struct fault){.nth = 1, .status = ST_FULL});
+    CHECK(engine_commit(w.engine, NULL, &w.err) != ST_OK);
+    fault_set(w.store, (struct fault){.nth = 0});
+    REQUIRE(world_begin(&w));
+    CHECK_EQ(field_0(&w, NULL, false, true), 1);
+    CHECK_EQ(field_0(&w, "5", false, true), 5);
+    CHECK_OK(engine_commit(w.engine, NULL, &w.err), &w.err);
+    world_sql(&w, "UPDATE larder_hash SET value = x'36' WHERE field = CAST('field:0' AS BLOB)");
+    REQUIRE(world_begin(&w));
+    CHECK_EQ(field_0(&w, NULL, false, true), 6);
+    CHECK_OK(engine_commit(w.engine, NULL, &w.err), &w.err);
+    world_end(&w);
+}
+
 int main(int argc, char **argv)
 {
     CHECK_MAIN(argc, argv);
@@ -335,5 +398,6 @@ int main(int argc, char **argv)
     RUN(hashes_without_memory);
     RUN(failures_leave_no_trace);
     RUN(expiry_is_a_change);
+    RUN(memory_of_fields);
     return check_done();
 }
