@@ -50,6 +50,13 @@ static inline void histogram_add(struct histogram *h, uint64_t value)
     histogram_bump(&h->buckets[histogram_bucket(value)], 1);
 }
 
+/* Takes back a value that the same thread has added. */
+static inline void histogram_remove(struct histogram *h, uint64_t value)
+{
+    histogram_bump(&h->sum, -value);
+    histogram_bump(&h->buckets[histogram_bucket(value)], UINT64_MAX);
+}
+
 /* The same where several threads add. */
 void histogram_add_shared(struct histogram *h, uint64_t value);
 

@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "command/announce.h"
 #include "command/args.h"
+#include "command/attempt.h"
 #include "command/server.h"
 #include "command/session.h"
 #include "command/txn.h"
@@ -38,6 +39,7 @@ struct blocked {
     enum row_type type;
     struct wait *waits;
     int nwaits;
+    bool over; /* by what the running transaction did, which may be taken back: counts no more */
     struct arena arena;
 };
 
@@ -183,11 +185,20 @@ void block_on(struct call *c, enum row_type type, int first, int nkeys, int64_t 
     c->session->ops->block(c->session, timeout_us ? clock_mono_us() + timeout_us : 0);
 }
 
-static void free_blocked(struct blocked *k)
+/* Takes it out of the queues. */
+static void free_blocked(struct server *s, struct blocked *k)
 {
+    for (int i = 0; i < k->nwaits; i++)
+        leave(s->blocking, &k->waits[i]);
     mem_free(k->waits);
     arena_release(&k->arena);
     mem_free(k);
+}
+
+/* Whether it may be needed again, because the running transaction may be. */
+static bool is_kept(const struct blocked *k)
+{
+    return k->session->kept && k->session->kept->blocked == k;
 }
 
 void block_forget(struct server *s, struct session *c)
@@ -195,13 +206,33 @@ void block_forget(struct server *s, struct session *c)
     struct blocked *k = c->blocked;
     if (!k)
         return;
-    for (int i = 0; i < k->nwaits; i++)
-        leave(s->blocking, &k->waits[i]);
     c->blocked = NULL;
     s->blocking->nclients--;
     if (s->blocking->nclients == 0)
         view_watch_ready(s->view, false);
-    free_blocked(k);
+    if (is_kept(k))
+        k->over = true;
+    else
+        free_blocked(s, k);
+}
+
+void block_restore(struct server *s, struct session *c, struct blocked *was)
+{
+    if (c->blocked == was)
+        return;
+    block_forget(s, c);
+    if (!was)
+        return;
+    was->over = false;
+    c->blocked = was;
+    s->blocking->nclients++;
+    view_watch_ready(s->view, true);
+}
+
+void block_let_go(struct server *s, const struct session *c, struct blocked *was)
+{
+    if (was && was != c->blocked)
+        free_blocked(s, was);
 }
 
 void block_give_up(struct server *s, struct session *c, bool error)
@@ -224,12 +255,14 @@ static bool serve(struct server *s, struct blocked *k, struct slice key, const s
     struct reply *reply = c->ops->reply_begin(c);
     size_t mark = reply->ops->mark(reply);
     struct slice *argv = k->argv;
-    arena_adopt(view_arena(s->view), &k->arena);
+    bool kept = is_kept(k); /* then it outlives the batch by itself */
+    if (!kept)
+        arena_adopt(view_arena(s->view), &k->arena);
     int64_t wait = command_serve(s, c, k->cmd, argv, k->argc, reply, key, write_err);
     bool served = reply->ops->mark(reply) != mark;
     if (served) {
         block_forget(s, c);
-    } else {
+    } else if (!kept) {
         /* Still waiting: the arguments are needed for longer than this batch. */
         k->argv = arena_alloc(&k->arena, (size_t)k->argc * sizeof *k->argv);
         for (int i = 0; i < k->argc; i++)
@@ -252,7 +285,7 @@ static void serve_key(struct server *s, uint32_t db, struct slice key, const str
         next = w->next;
         while (next && next->owner == k)
             next = next->next;
-        if (row->type == k->type)
+        if (row->type == k->type && !k->over)
             serve(s, k, key, write_err);
     }
 }
@@ -290,7 +323,7 @@ void block_announce(struct server *s)
     const struct blocking *b = s->blocking;
     for (size_t i = 0; i < b->nbuckets; i++)
         for (const struct queue *q = b->buckets[i]; q; q = q->bucket_next)
-            for (const struct wait *w = q->first; w; w = w->next)
+            for (const struct wait *w = q->first; w; w = w->next) /* between transactions: none is over */
                 announce_keys(s->view, q->db, w->owner->cmd, w->owner->argv, w->owner->argc);
 }
 

@@ -48,4 +48,9 @@ void block_give_up(struct server *s, struct session *c, bool error);
 /* The client is gone. */
 void block_forget(struct server *s, struct session *c);
 
+/* For attempt.h: what the client waited for before is what it waits for again, at its place in the queues; or
+   that is over for good. In between it is only put aside. */
+void block_restore(struct server *s, struct session *c, struct blocked *was);
+void block_let_go(struct server *s, const struct session *c, struct blocked *was);
+
 #endif

@@ -161,22 +161,17 @@ static enum status client_setname(struct call *c)
 /* From Redis 7.2: client libraries send it on connecting. */
 static enum status client_setinfo(struct call *c)
 {
-    char **field;
-    if (slice_is(c->argv[2], "lib-name")) {
-        field = &c->session->lib_name;
-    } else if (slice_is(c->argv[2], "lib-ver")) {
-        field = &c->session->lib_ver;
-    } else {
+    bool name = slice_is(c->argv[2], "lib-name");
+    if (!name && !slice_is(c->argv[2], "lib-ver")) {
         reply_errorf(c->reply, "ERR Unrecognized option '%.*s'", (int)c->argv[2].n, c->argv[2].p);
         return ST_OK;
     }
     if (!session_name_valid(c->argv[3])) {
         reply_errorf(c->reply, "ERR %s cannot contain spaces, newlines or special characters.",
-                     field == &c->session->lib_name ? "lib-name" : "lib-ver");
+                     name ? "lib-name" : "lib-ver");
         return ST_OK;
     }
-    mem_free(*field);
-    *field = mem_strndup(c->argv[3]);
+    (name ? session_set_lib_name : session_set_lib_ver)(c->session, c->argv[3]);
     reply_ok(c->reply);
     return ST_OK;
 }

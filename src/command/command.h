@@ -237,6 +237,12 @@ int64_t command_serve(struct server *server, struct session *session, const stru
 bool command_may_write(const struct session *session, const struct command *cmd, const struct slice *argv,
                        int argc);
 
+/* Whether a command of this session may change more than rows and the session itself, so that it cannot be
+   taken back (see attempt.h): what administers the server does, and EXEC with such a command in its queue. */
+#define CMD_OUTSIDE CMD_ADMIN
+bool command_goes_outside(const struct session *session, const struct command *cmd, const struct slice *argv,
+                          int argc);
+
 /* The reply for a failed database operation: "MISCONF ...", "READONLY ...", "TRYAGAIN ...", ... One mapping
  * for all. */
 void reply_status(struct reply *r, enum status st, const struct error *err);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "command/attempt.h"
 #include "command/block.h"
 #include "command/latency.h"
 #include "command/monitor.h"
@@ -162,10 +163,13 @@ static inline void keep_books(const struct call *call, int64_t start, uint64_t e
     server->stats.commands++;
     struct command_stat *stat = &server->command_stats[command_index(cmd)];
     histogram_add(&stat->us, (uint64_t)us);
-    if (UNLIKELY(call->reply->errors != errors_were)) {
+    bool failed = call->reply->errors != errors_were;
+    if (UNLIKELY(failed)) {
         stat->failed++;
         server_note_error(server, call->reply->code);
     }
+    if (UNLIKELY(server->attempting))
+        attempt_counted(server, command_index(cmd), us, failed);
     if (UNLIKELY((uint64_t)us >= (uint64_t)server->config->slowlog_log_slower_than ||
                  server->config->latency_monitor_threshold_ms))
         note_slow(server, call->session, cmd, call->argv, call->argc, us);
@@ -224,6 +228,8 @@ int64_t command_run(struct server *server, struct session *session, const struct
                         (cmd->flags & CMD_PROTECTED)) &&
                refuse(server, session, cmd, argc, reply, write_err)) {
         server->command_stats[command_index(cmd)].rejected++;
+        if (server->attempting)
+            attempt_counted(server, command_index(cmd), ATTEMPT_REJECTED, false);
         server_note_error(server, reply->code);
         txn_spoil(session);
     } else if (UNLIKELY(session->txn != NULL) && txn_queue(session, cmd, argv, argc)) {
@@ -296,6 +302,16 @@ bool command_may_write(const struct session *session, const struct command *cmd,
     if (cmd && cmd->subs && argc > 1)
         cmd = command_find_sub(cmd, argv[1]);
     return cmd && ((cmd->flags & CMD_WRITE) || txn_may_write(session, cmd));
+}
+
+bool command_goes_outside(const struct session *session, const struct command *cmd, const struct slice *argv,
+                          int argc)
+{
+    if (cmd && cmd->subs && argc > 1)
+        cmd = command_find_sub(cmd, argv[1]);
+    if (!cmd || txn_goes_outside(session, cmd))
+        return cmd != NULL;
+    return (cmd->flags & CMD_OUTSIDE) && !(txn_open(session) && txn_queues(cmd));
 }
 
 /* ---- failures of the database ---- */

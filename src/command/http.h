@@ -66,6 +66,7 @@ struct http_call {
     bool writes;         /* may write */
     bool close;          /* the connection ends behind the answer */
     bool alone;          /* needs a transaction of its own */
+    bool outside;        /* has a command that cannot be taken back, see command_goes_outside */
     int64_t received_us; /* monotonic */
     int64_t timeout_us;  /* if it has not begun so long after, it is not to begin; 0: no matter when */
     void *detail;        /* what the route's own functions made of the body */
@@ -95,7 +96,12 @@ enum http_dialect http_dialect_of(const struct http_call *x);
 void http_answer_failure(struct http_api *a, const struct error *err, enum http_dialect dialect,
                          bool bodiless, struct buf *out);
 
-/* For batches that nobody waits for: what has become durable is done; the commits of this ticket and of those
+/* For batches that nobody waits for, and whose answers are kept: how many there have been; forgets those from
+   one on, because they will be run again. */
+uint64_t http_outcomes_made(const struct http_api *a);
+void http_drop_outcomes(struct http_api *a, uint64_t from);
+
+/* What has become durable is done; the commits of this ticket and of those
    behind it have failed. */
 void http_settle_outcomes(struct http_api *a);
 void http_fail_outcomes(struct http_api *a, int64_t from, const struct error *err);

@@ -202,6 +202,7 @@ static bool read_ops(struct http_call *x, const struct json *list, struct http_b
         struct http_op *op = &b->ops[b->n++];
         bool writes = op->kind != OP_COMMAND || (op->cmd->flags & CMD_WRITE);
         x->writes |= writes;
+        x->outside |= op->kind == OP_COMMAND && (op->cmd->flags & CMD_OUTSIDE);
         /* What may look through the rows of the batch cannot be undone without ending its transaction. */
         x->alone |= op->kind == OP_COMMAND;
     }

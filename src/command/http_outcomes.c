@@ -135,6 +135,25 @@ void http_fail_outcomes(struct http_api *api, int64_t from, const struct error *
     }
 }
 
+uint64_t http_outcomes_made(const struct http_api *api)
+{
+    return api->outcomes->next;
+}
+
+void http_drop_outcomes(struct http_api *api, uint64_t from)
+{
+    struct outcomes *o = api->outcomes;
+    for (; o->next > from; o->next--) {
+        struct outcome *c = slot(o, o->next - 1);
+        o->npending -= c->ticket != 0;
+        o->bytes -= c->body.cap;
+        buf_release(&c->body);
+        *c = (struct outcome){0};
+    }
+    if (o->first > o->next)
+        o->first = o->next;
+}
+
 /* ---- telling ---- */
 
 static struct outcome *find(struct outcomes *o, struct slice id)

@@ -47,6 +47,7 @@ static bool find_command(struct http_call *x, struct words *w)
         return false;
     }
     x->writes |= cmd && (cmd->flags & CMD_WRITE);
+    x->outside |= cmd && (cmd->flags & CMD_OUTSIDE);
     return true;
 }
 

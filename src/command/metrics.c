@@ -190,6 +190,10 @@ static void add_store(struct prom *p, const struct server *s)
     gauge(p, "larder_database_up", "1 when the database could be read last.", up);
     counter(p, "larder_database_reconnects_total", "Times that a lost connection to it was made anew.",
             info.reconnects);
+    counter(p, "larder_database_conflicts_total",
+            "Transactions that the database ended because others were in the way.", info.conflicts);
+    counter(p, "larder_reruns_total", "Times that the commands of a transaction were run again after that.",
+            s->stats.reruns);
     histogram(p, "larder_commit_duration_seconds", "Time until a commit was durable.",
               info.commit_us ? info.commit_us : &e->commit_us, &DISK_TIMES);
     histogram(p, "larder_sync_duration_seconds", "Time that syncs of the database's log took.", info.sync_us,

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rand.h"
+#include "command/attempt.h"
 #include "command/block.h"
 #include "command/command.h"
 #include "command/latency.h"
@@ -24,6 +25,7 @@ void server_init(struct server *s, struct config *config, struct engine *engine)
     s->slowlog = slowlog_new();
     s->blocking = blocking_new();
     s->latency = latency_new();
+    s->attempt = attempt_new();
     s->start_us = clock_mono_us();
     s->clock_us = s->start_us;
     s->last_save_ms = clock_wall_us() / 1000;
@@ -42,6 +44,7 @@ void server_release(struct server *s)
     slowlog_free(s->slowlog);
     blocking_free(s->blocking);
     latency_free(s->latency);
+    attempt_free(s->attempt);
     arena_release(&s->call_arena);
     s->command_stats = NULL;
     s->slowlog = NULL;
@@ -153,7 +156,7 @@ void server_note_error(struct server *s, const char *code)
     while (i < s->nerror_codes && strcmp(s->error_codes[i].code, code) != 0)
         i++;
     if (i == s->nerror_codes) {
-        if (i == sizeof s->error_codes / sizeof *s->error_codes)
+        if (i == SERVER_ERROR_CODES)
             return;
         snprintf(s->error_codes[i].code, sizeof s->error_codes[i].code, "%s", code);
         s->error_codes[i].count = 0;

@@ -16,6 +16,7 @@
 /* The Redis whose commands and answers these are: clients choose what they send by it. */
 #define REDIS_VERSION "7.0.15"
 
+struct attempt;
 struct engine;
 struct view;
 struct command;
@@ -61,11 +62,18 @@ struct server_stats {
     uint64_t database_errors[STATUSES];
     struct histogram batch_commands;
     uint64_t http_answers[HTTP_STATUS_END]; /* by status */
+    uint64_t reruns;                        /* transactions whose commands were run again */
     uint64_t sweep_passes;                  /* that found something, each of many steps */
     struct rate ops, input, output;         /* of commands, net_in, net_out */
     unsigned slot;
     int64_t sample_at_us;
 };
+
+struct error_count {
+    char code[24];
+    uint64_t count;
+};
+#define SERVER_ERROR_CODES 64
 
 enum pause_mode { PAUSE_NONE, PAUSE_WRITE, PAUSE_ALL };
 
@@ -105,11 +113,10 @@ struct server {
     bool unreadable;        /* this batch could not begin: what needs the database answers write_err */
     bool stopping;          /* SHUTDOWN: the worker ends after this batch */
     /* Error statistics by code for INFO errorstats. */
-    struct {
-        char code[24];
-        uint64_t count;
-    } error_codes[64];
+    struct error_count error_codes[SERVER_ERROR_CODES];
     uint32_t nerror_codes;
+    struct attempt *attempt; /* the running transaction, so far as it can be taken back ... */
+    bool attempting;         /* ... when it can, see attempt.h */
     /* How configuration that lives elsewhere changes at run time; set by the worker. When it cannot, the
        caller puts the old value back; the reason is for the client. */
     enum status (*config_changed)(struct server *s, const struct option *o, struct error *err);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "command/attempt.h"
 #include "command/txn.h"
 
 void session_init(struct session *s, const struct session_ops *ops, bool authenticated)
@@ -39,10 +40,29 @@ void session_reset(struct session *s, bool authenticated)
     session_set_name(s, SLICE(""));
 }
 
+/* kept: where the old text goes if it is the first that is replaced; NULL: nobody asks for it any more. */
+static void set_text(char **field, struct slice text, char **kept)
+{
+    if (kept && !*kept)
+        *kept = *field;
+    else
+        mem_free(*field);
+    *field = mem_strndup(text);
+}
+
 void session_set_name(struct session *s, struct slice name)
 {
-    mem_free(s->name);
-    s->name = mem_strndup(name);
+    set_text(&s->name, name, s->kept ? &s->kept->name : NULL);
+}
+
+void session_set_lib_name(struct session *s, struct slice name)
+{
+    set_text(&s->lib_name, name, s->kept ? &s->kept->lib_name : NULL);
+}
+
+void session_set_lib_ver(struct session *s, struct slice version)
+{
+    set_text(&s->lib_ver, version, s->kept ? &s->kept->lib_ver : NULL);
 }
 
 bool session_is_local(const struct session *s)

@@ -11,6 +11,7 @@
 
 struct blocked;
 struct command;
+struct kept;
 struct reply;
 struct session;
 struct txn;
@@ -68,6 +69,7 @@ struct session {
     const struct command *last; /* the last command run, for CLIENT LIST */
     struct blocked *blocked;    /* waits for a key, see block.h; NULL: it does not */
     struct txn *txn;            /* MULTI and WATCH, see txn.h; NULL while there is neither */
+    struct kept *kept;          /* how it was before the running transaction, see attempt.h; or NULL */
 };
 
 /* Fills a zeroed session with what a new connection starts as. */
@@ -78,6 +80,8 @@ void session_release(struct session *s);
 void session_reset(struct session *s, bool authenticated);
 
 void session_set_name(struct session *s, struct slice name);
+void session_set_lib_name(struct session *s, struct slice name);
+void session_set_lib_ver(struct session *s, struct slice version);
 
 /* Names are printable ASCII without spaces, so that CLIENT LIST stays parseable. */
 bool session_name_valid(struct slice name);

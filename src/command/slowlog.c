@@ -33,6 +33,8 @@ struct slowlog {
     struct slowlog_entry *newest, *oldest;
     size_t len;
     int64_t next_id;
+    bool held; /* entries from held_id on may be taken back: none is dropped for them yet */
+    int64_t held_id;
 };
 
 static struct slowlog_arg copy_arg(struct slice s)
@@ -106,6 +108,32 @@ void slowlog_add(struct slowlog *log, const struct session *session, const struc
         log->oldest = e;
     log->newest = e;
     log->len++;
+    if (!log->held)
+        slowlog_trim(log, max_len);
+}
+
+void slowlog_hold(struct slowlog *log)
+{
+    log->held = true;
+    log->held_id = log->next_id;
+}
+
+static void drop_newest(struct slowlog *log)
+{
+    struct slowlog_entry *e = log->newest;
+    log->newest = e->older;
+    *(log->newest ? &log->newest->newer : &log->oldest) = NULL;
+    log->len--;
+    entry_free(e);
+}
+
+void slowlog_settle(struct slowlog *log, bool back, size_t max_len)
+{
+    log->held = false;
+    while (back && log->newest && log->newest->id >= log->held_id)
+        drop_newest(log);
+    if (back)
+        log->next_id = log->held_id;
     slowlog_trim(log, max_len);
 }
 

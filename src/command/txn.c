@@ -5,6 +5,7 @@
 #include "base/vec.h"
 #include "command/announce.h"
 #include "command/args.h"
+#include "command/attempt.h"
 #include "command/session.h"
 
 struct queued {
@@ -24,6 +25,7 @@ struct txn {
     enum txn_state state;
     bool spoilt;
     bool writes;
+    bool outside; /* something in the queue is CMD_OUTSIDE */
     struct queued *queue;
     size_t nqueue, queue_cap;
     struct watch **watches;
@@ -59,26 +61,68 @@ void txn_spoil(struct session *s)
         s->txn->spoilt = true;
 }
 
-static void forget_watches(struct txn *t)
+static void forget_watches(struct txn *t, size_t from)
 {
-    for (size_t i = 0; i < t->nwatches; i++) {
+    for (size_t i = from; i < t->nwatches; i++) {
         view_unwatch(&t->watches[i]->in_view);
         mem_free(t->watches[i]);
     }
-    t->nwatches = 0;
+    t->nwatches = from;
 }
 
-void txn_end(struct session *s)
+static void txn_free(struct txn *t)
 {
-    struct txn *t = s->txn;
-    if (!t)
-        return;
-    forget_watches(t);
+    forget_watches(t, 0);
     mem_free(t->watches);
     mem_free(t->queue);
     arena_release(&t->arena);
     mem_free(t);
+}
+
+/* Whether it may be needed again, because the running transaction may be. */
+static bool is_kept(const struct session *s)
+{
+    return s->kept && s->kept->txn == s->txn;
+}
+
+void txn_end(struct session *s)
+{
+    if (s->txn && !is_kept(s))
+        txn_free(s->txn);
     s->txn = NULL;
+}
+
+struct txn_mark txn_mark(const struct txn *t)
+{
+    if (!t)
+        return (struct txn_mark){.state = TXN_NONE};
+    return (struct txn_mark){.state = (int)t->state,
+                             .spoilt = t->spoilt,
+                             .writes = t->writes,
+                             .outside = t->outside,
+                             .nqueue = t->nqueue,
+                             .nwatches = t->nwatches};
+}
+
+void txn_restore(struct session *s, struct txn *was, const struct txn_mark *mark)
+{
+    if (s->txn && s->txn != was)
+        txn_free(s->txn);
+    s->txn = was;
+    if (!was)
+        return;
+    was->state = (enum txn_state)mark->state;
+    was->spoilt = mark->spoilt;
+    was->writes = mark->writes;
+    was->outside = mark->outside;
+    was->nqueue = mark->nqueue;
+    forget_watches(was, mark->nwatches);
+}
+
+void txn_let_go(const struct session *s, struct txn *was)
+{
+    if (was && was != s->txn)
+        txn_free(was);
 }
 
 /* ---- queueing ---- */
@@ -93,6 +137,11 @@ static bool runs_at_once(const struct command *cmd)
     return false;
 }
 
+bool txn_queues(const struct command *cmd)
+{
+    return !runs_at_once(cmd);
+}
+
 bool txn_queue(struct session *s, const struct command *cmd, const struct slice *argv, int argc)
 {
     struct txn *t = s->txn;
@@ -103,6 +152,7 @@ bool txn_queue(struct session *s, const struct command *cmd, const struct slice 
         copy[i] = arena_copy(&t->arena, argv[i]);
     VEC_PUSH(t->queue, t->nqueue, t->queue_cap) = (struct queued){cmd, copy, argc};
     t->writes |= (cmd->flags & CMD_WRITE) != 0;
+    t->outside |= (cmd->flags & CMD_OUTSIDE) != 0;
     return true;
 }
 
@@ -154,6 +204,11 @@ bool txn_may_write(const struct session *s, const struct command *cmd)
     return txn_is_exec(cmd) && txn_open(s) && s->txn->writes;
 }
 
+bool txn_goes_outside(const struct session *s, const struct command *cmd)
+{
+    return txn_is_exec(cmd) && txn_open(s) && s->txn->outside;
+}
+
 /* Whether a watched key is not what it was. */
 static enum status watched_changed(struct call *c, const struct txn *t, bool *ret)
 {
@@ -170,14 +225,16 @@ static enum status watched_changed(struct call *c, const struct txn *t, bool *re
 }
 
 /* The arguments stay until the commit: rows borrow them. The session may begin another transaction before
- * that. */
+   that. */
 static void run_queue(struct call *c)
 {
     struct txn *t = c->session->txn;
     struct queued *queue = t->queue;
     size_t n = t->nqueue;
-    arena_adopt(view_arena(c->view), &t->arena);
-    forget_watches(t);
+    if (!is_kept(c->session)) {
+        arena_adopt(view_arena(c->view), &t->arena);
+        forget_watches(t, 0);
+    }
     t->state = TXN_RUNNING;
     reply_array(c->reply, n);
     for (size_t i = 0; i < n; i++)

@@ -13,6 +13,7 @@
 
 struct command;
 struct session;
+struct txn;
 
 /* Between MULTI and EXEC, the queue not being run yet. */
 bool txn_open(const struct session *s);
@@ -25,6 +26,9 @@ int txn_length(const struct session *s);
 
 /* A copy of the command joins the queue; false when it is to be run at once. */
 bool txn_queue(struct session *s, const struct command *cmd, const struct slice *argv, int argc);
+
+/* Whether a command is one that queues, and does not run at once. */
+bool txn_queues(const struct command *cmd);
 
 /* A command was refused while queueing: EXEC will refuse all. */
 void txn_spoil(struct session *s);
@@ -40,5 +44,19 @@ size_t txn_announce(const struct session *s, struct view *v);
 
 /* Forgets queue and watches. */
 void txn_end(struct session *s);
+
+/* Whether cmd is EXEC and something in the queue is CMD_OUTSIDE. */
+bool txn_goes_outside(const struct session *s, const struct command *cmd);
+
+/* For attempt.h: how far a session's transaction has got (txn may be NULL); what it was is put back, or given
+   up. In between, txn_end does not free it. */
+struct txn_mark {
+    int state;
+    bool spoilt, writes, outside;
+    size_t nqueue, nwatches;
+};
+struct txn_mark txn_mark(const struct txn *t);
+void txn_restore(struct session *s, struct txn *was, const struct txn_mark *mark);
+void txn_let_go(const struct session *s, struct txn *was);
 
 #endif

@@ -94,6 +94,28 @@ void engine_reset_stats(struct engine *e)
     cache_reset_stats(e->view.cache);
 }
 
+struct engine_tally engine_tally(const struct engine *e)
+{
+    const struct engine_stats *s = &e->stats;
+    return (struct engine_tally){.commands = s->commands,
+                                 .commit_failures = s->commit_failures,
+                                 .keyspace_hits = s->keyspace_hits,
+                                 .keyspace_misses = s->keyspace_misses,
+                                 .expired_on_read = s->expired_on_read,
+                                 .dirty = s->dirty};
+}
+
+void engine_recount(struct engine *e, const struct engine_tally *t)
+{
+    struct engine_stats *s = &e->stats;
+    s->commands = t->commands;
+    s->commit_failures = t->commit_failures;
+    s->keyspace_hits = t->keyspace_hits;
+    s->keyspace_misses = t->keyspace_misses;
+    s->expired_on_read = t->expired_on_read;
+    s->dirty = t->dirty;
+}
+
 size_t engine_pending_bytes(const struct engine *e)
 {
     return e->view.bytes + e->view.items.bytes;
@@ -210,6 +232,7 @@ void engine_enter(struct engine *e)
 {
     struct view *v = &e->view;
     v->wrote = v->flushed_in_call = v->call_dbs_changed = false;
+    e->call_err.code = ST_OK;
     /* After a command that failed midway its rows are still in the transaction: whatever is read there, the
        batch fails. */
     v->wait = v->poison != ST_OK ? v->ticket : 0;
@@ -225,10 +248,17 @@ struct engine_trace engine_leave(struct engine *e, bool keep)
         view_accept(v);
     else
         view_undo(v);
+    if (e->call_err.code == ST_CONFLICT)
+        v->poison = ST_CONFLICT;
     arena_reset(&v->scratch);
     keep_budget(e);
     e->stats.dirty += keep && v->wrote;
     return (struct engine_trace){.wrote = keep && v->wrote, .wait = v->wait > v->durable ? v->wait : 0};
+}
+
+bool engine_conflicted(const struct engine *e)
+{
+    return e->view.poison == ST_CONFLICT;
 }
 
 static enum status commit(struct engine *e, struct error *err)
@@ -248,7 +278,7 @@ enum status engine_commit(struct engine *e, int64_t *ret_ticket, struct error *e
     struct view *v = &e->view;
     if (ret_ticket)
         *ret_ticket = v->ticket;
-    if (!v->kept) {
+    if (!v->kept && v->poison != ST_CONFLICT) {
         store_rollback(e->store);
         view_rolled_back(v);
         return ST_OK;

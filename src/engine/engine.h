@@ -53,6 +53,13 @@ void engine_reset_stats(struct engine *e);
 struct cache *engine_cache(struct engine *e);
 struct store *engine_store(struct engine *e);
 
+/* What would be counted twice when commands are run again: taken before, and put back. */
+struct engine_tally {
+    uint64_t commands, commit_failures, keyspace_hits, keyspace_misses, expired_on_read, dirty;
+};
+struct engine_tally engine_tally(const struct engine *e);
+void engine_recount(struct engine *e, const struct engine_tally *t);
+
 /* What the engine has in memory, in bytes. */
 struct engine_memory {
     size_t rows;        /* cached rows and their table */
@@ -81,6 +88,10 @@ struct engine_trace {
     int64_t wait; /* the ticket that must be durable before its reply may leave; 0: none */
 };
 struct engine_trace engine_leave(struct engine *e, bool keep);
+
+/* Another writer was in the way of the running batch (ST_CONFLICT): it cannot be committed. Whatever its
+   commands said is void, and they may be run again in another one. */
+bool engine_conflicted(const struct engine *e);
 
 /* Ends the batch. On failure everything since engine_begin is undone: replies that wait for *ret_ticket get
    the error. Otherwise it is the ticket of what the batch changed, if it changed anything. May be NULL. */

@@ -497,6 +497,7 @@ void view_committed(struct view *v)
     v->counts_unsaved = false;
     residents_settle(&v->residents);
     view_learn_items(v);
+    view_settle_watches(v, true);
     end_batch(v);
 }
 
@@ -516,6 +517,7 @@ void view_rolled_back(struct view *v)
     if (v->id_block_is_new)
         v->id_next = v->id_end = 0;
     residents_drop_touched(&v->residents);
+    view_settle_watches(v, false);
     end_batch(v);
 }
 

@@ -114,6 +114,7 @@ struct view_watch {
     uint32_t db;
     struct slice key; /* the caller's, until view_unwatch */
     bool touched;
+    bool unsettled; /* it was in the batch that is running */
     struct view_watch *next, **link;
     size_t *count;
 };

@@ -51,6 +51,7 @@ struct view {
 
     struct view_watch *watches[VIEW_WATCH_CHAINS];
     size_t nwatches;
+    bool touched; /* one of them, in this batch */
 
     int64_t id_next, id_end; /* reserved ids; the block ends before id_end */
     bool id_block_is_new;    /* reserved in the running transaction */
@@ -124,6 +125,9 @@ enum status view_expired_fields(struct view *v, const struct row_ext *e, int64_t
 /* Marks who watches a key that appears, or any key that is in one of two databases (view_watch.c). */
 void view_touch(struct view *v, uint32_t number, struct slice key);
 enum status view_touch_swapped(struct view *v, uint32_t a, uint32_t b) MUST_CHECK;
+
+/* The batch that marked them has ended. */
+void view_settle_watches(struct view *v, bool committed);
 
 /* Notes items that no key will refer to, for the sweeper. */
 void view_discard(struct view *v, int64_t id, enum row_type type);

@@ -1,6 +1,7 @@
 /* Keys that clients watch (WATCH). A key's version tells of every change but those that are undone before
    anybody looks: a key that appears and is gone again, databases that are exchanged and exchanged back. So
-   whoever watches has an entry here, and these events mark it. */
+   whoever watches has an entry here, and these events mark it; a batch that is rolled back takes its marks
+   along. */
 #include "base/hash.h"
 #include "engine/view_internal.h"
 
@@ -12,7 +13,7 @@ static struct view_watch **chain(struct view *v, struct slice key)
 void view_watch(struct view *v, struct view_watch *w)
 {
     struct view_watch **head = chain(v, w->key);
-    w->touched = false;
+    w->touched = w->unsettled = false;
     w->count = &v->nwatches;
     w->link = head;
     w->next = *head;
@@ -30,18 +31,38 @@ void view_unwatch(struct view_watch *w)
     --*w->count;
 }
 
+static void touch(struct view *v, struct view_watch *w)
+{
+    if (!w->touched)
+        w->touched = w->unsettled = v->touched = true;
+}
+
+void view_settle_watches(struct view *v, bool committed)
+{
+    if (!v->touched)
+        return;
+    v->touched = false;
+    for (size_t i = 0; i < VIEW_WATCH_CHAINS; i++) {
+        for (struct view_watch *w = v->watches[i]; w; w = w->next) {
+            w->touched &= committed || !w->unsettled;
+            w->unsettled = false;
+        }
+    }
+}
+
 void view_touch(struct view *v, uint32_t number, struct slice key)
 {
     for (struct view_watch *w = *chain(v, key); w; w = w->next)
         if (v->dbs[w->db].number == number && slice_eq(w->key, key))
-            w->touched = true;
+            touch(v, w);
 }
 
 static enum status touch_if_in(struct view *v, struct view_watch *w, uint32_t db)
 {
     int64_t version;
     enum status st = view_version(v, db, w->key, &version);
-    w->touched |= st == ST_OK && version != 0;
+    if (st == ST_OK && version != 0)
+        touch(v, w);
     return st;
 }
 

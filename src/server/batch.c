@@ -1,10 +1,12 @@
 #include "server/batch.h"
 
 #include <assert.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/rand.h"
 #include "base/vec.h"
 #include "command/announce.h"
 #include "command/block.h"
@@ -17,6 +19,8 @@
 #define PENDING_BYTES ((size_t)32 << 20) /* changes, or replies, beyond which a batch ends early */
 
 #define ANNOUNCED_KEYS 2000 /* in one transaction over tables that are shared */
+
+#define TRIES 8 /* to run a transaction that others are in the way of */
 
 #define LOCK_RETRY_US 5000 /* between two tries to get a lock that another process holds */
 
@@ -113,6 +117,7 @@ static size_t run_call(struct worker *w, const struct batch_call *call, const st
     struct client *c = call->client;
     if (c->state != CLIENT_OPEN || c->paused || c->stalled)
         return 0;
+    rerun_keep(w, c);
     if (client_held(c) || c->session.blocked) {
         c->stalled = true;
         return 0;
@@ -163,10 +168,8 @@ static void commits_failed(struct worker *w, int64_t from, const struct error *e
 void batch_progress(struct worker *w)
 {
     struct error err;
-    if (engine_progress(w->server.engine, &err) != ST_OK) {
+    if (engine_progress(w->server.engine, &err) != ST_OK)
         commits_failed(w, engine_durable(w->server.engine) + 1, &err);
-        w->stop |= err.code == ST_LOCKED; /* another server has the tables now */
-    }
     waits_settle(w);
     http_settle_outcomes(w->http);
 }
@@ -264,38 +267,108 @@ static size_t announce(struct worker *w, size_t at)
     return at;
 }
 
-/* One transaction: calls from `at` on, as many as are not too much at once. Returns where it stopped. */
-static size_t run_transaction(struct worker *w, size_t at)
+/* One transaction: calls from `at` on, as many as are not too much at once. */
+struct transaction {
+    size_t at;   /* where it stopped */
+    bool begun;  /* else what needs the database has been told why not */
+    bool failed; /* err says why nothing of it was kept */
+    int64_t ticket;
+    struct error err;
+};
+
+/* Others may be in the way of it, and then its calls can be run again. */
+static bool may_run_again(const struct worker *w, const struct batch_call *call)
+{
+    return engine_store(w->server.engine)->contended && !call->client->protocol->goes_outside(call);
+}
+
+/* Whether a call has no place in a transaction with others. */
+static bool stands_alone(const struct worker *w, const struct batch_call *call)
+{
+    return call->alone || (engine_store(w->server.engine)->contended && !may_run_again(w, call));
+}
+
+/* Others are in the way already when it begins to write: none of its calls is run. */
+static struct transaction not_now(struct worker *w, const struct transaction *begun, size_t at,
+                                  const struct error *why)
+{
+    struct transaction t = *begun;
+    if (t.begun)
+        t.failed = engine_commit(w->server.engine, &t.ticket, &t.err) != ST_OK;
+    t.at = at;
+    t.failed = true;
+    t.err = *why;
+    return t;
+}
+
+static struct transaction run_once(struct worker *w, size_t at)
 {
     struct batch *b = &w->batch;
     struct engine *engine = w->server.engine;
-    struct error write_err, err;
-    size_t said = 0;
-    int64_t ticket;
-    size_t end = announce(w, at);
-    enum status st = begin(w, &write_err, &err);
-    w->server.unreadable = st != ST_OK;
-    if (st != ST_OK)
-        write_err = err;
+    struct transaction t = {0};
+    struct error write_err;
+    size_t said = 0, first = at, end = announce(w, at);
+    t.begun = begin(w, &write_err, &t.err) == ST_OK;
+    w->server.unreadable = !t.begun;
+    if (!t.begun)
+        write_err = t.err;
+    if (w->rerun.on && write_err.code == ST_CONFLICT)
+        return not_now(w, &t, at, &write_err);
     w->server.clock_us = clock_mono_us();
     w->server.end_batch = w->server.sync_wanted = w->server.durability_wanted = false;
-    size_t first = at;
     while (at < end && said < PENDING_BYTES && engine_pending_bytes(engine) < PENDING_BYTES &&
-           !w->server.end_batch && (at == first || !b->calls[at].alone)) {
+           !w->server.end_batch && !engine_conflicted(engine)) {
+        bool alone = stands_alone(w, &b->calls[at]);
+        if (alone && at > first)
+            break;
         look_ahead(w, at);
-        w->server.end_batch = b->calls[at].alone;
+        w->server.end_batch = alone;
         said += run_call(w, &b->calls[at++], &write_err);
     }
-    bool committed = st != ST_OK || engine_commit(engine, &ticket, &err) == ST_OK;
-    if (!committed)
-        commits_failed(w, ticket, &err);
+    t.at = at;
+    t.failed = t.begun && engine_commit(engine, &t.ticket, &t.err) != ST_OK;
+    return t;
+}
+
+/* A few milliseconds, more each time, and not the same for everybody. */
+static void pause_before(struct worker *w, int try)
+{
+    uint64_t us = (uint64_t)try * (1000 + rand_below(view_rand(w->server.view), 4000));
+    struct timespec t = {.tv_nsec = (long)us * 1000};
+    nanosleep(&t, NULL);
+}
+
+/* Runs the calls again while others are in the way; the last time as it is. */
+static struct transaction run_often(struct worker *w, size_t at)
+{
+    for (int try = 1; try < TRIES && may_run_again(w, &w->batch.calls[at]); try++) {
+        rerun_begin(w);
+        struct transaction t = run_once(w, at);
+        if (!t.failed || t.err.code != ST_CONFLICT) {
+            rerun_end(w);
+            return t;
+        }
+        rerun_take_back(w);
+        server_note_failure(&w->server, ST_CONFLICT);
+        w->server.stats.reruns++;
+        pause_before(w, try);
+    }
+    return run_once(w, at);
+}
+
+/* Returns where it stopped. */
+static size_t run_transaction(struct worker *w, size_t at)
+{
+    struct transaction t = run_often(w, at);
+    if (t.failed)
+        commits_failed(w, t.ticket, &t.err);
     else if (w->server.sync_wanted)
         sync_saved(w);
     if (w->server.durability_wanted)
-        change_durability(w, committed);
+        change_durability(w, !t.failed);
     batch_progress(w);
     flush_clients(w);
-    return at;
+    return t.at;
 }
 
 void batch_run(struct worker *w)
@@ -340,11 +413,19 @@ bool batch_poll(struct worker *w)
     w->batch.write = true;
     block_announce(&w->server);
     if (begin(w, &write_err, &err) == ST_OK) {
+        rerun_begin(w);
         if (write_err.code == ST_OK) {
             view_wake_all(w->server.view);
             block_serve(&w->server, &write_err);
         }
-        if (engine_commit(w->server.engine, &ticket, &err) != ST_OK)
+        enum status st = engine_commit(w->server.engine, &ticket, &err);
+        if (st == ST_CONFLICT) { /* there is another look soon */
+            rerun_take_back(w);
+            server_note_failure(&w->server, st);
+        } else {
+            rerun_end(w);
+        }
+        if (st != ST_OK && st != ST_CONFLICT)
             commits_failed(w, ticket, &err);
     }
     w->batch.write = false;

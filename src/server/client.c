@@ -373,6 +373,7 @@ static void session_push(struct session *s, struct slice bytes)
     struct client *c = of_session(s);
     if (c->state != CLIENT_OPEN)
         return;
+    rerun_keep(c->worker, c);
     buf_add_slice(&c->out, bytes);
     client_touch(c);
 }
@@ -407,6 +408,7 @@ static void session_block(struct session *s, int64_t deadline_us)
 static struct reply *session_reply_begin(struct session *s)
 {
     struct client *c = of_session(s);
+    rerun_keep(c->worker, c);
     c->reply.base.resp = s->resp;
     c->reply_start = c->out.len;
     return &c->reply.base;
@@ -448,6 +450,56 @@ static const struct session_ops client_ops = {
     .reply_begin = session_reply_begin,
     .reply_end = session_reply_end,
 };
+
+/* ---- running again ---- */
+
+struct client_before client_before(struct client *c)
+{
+    if (c->protocol->keep)
+        c->protocol->keep(c);
+    return (struct client_before){
+        .client = c,
+        .state = c->state,
+        .paused = c->paused,
+        .stalled = c->stalled,
+        .done = c->done,
+        .output = c->out.len,
+        .wait_first = c->wait_first,
+        .wait_last = c->wait_last,
+        .block_until_us = c->block_until_us,
+    };
+}
+
+/* One that has ended its connection meanwhile, or that a pause has caught, goes on. */
+static void reopen(struct client *c)
+{
+    c->state = CLIENT_OPEN;
+    if (c->paused)
+        worker_unpause(c->worker, c);
+    watch_reading(c, !c->eof);
+}
+
+void client_take_back(const struct client_before *was)
+{
+    struct client *c = was->client;
+    if (c->state == CLIENT_DEAD) {
+        block_forget(&c->worker->server, &c->session);
+        return;
+    }
+    if (c->state != was->state || c->paused != was->paused)
+        reopen(c);
+    c->stalled = was->stalled;
+    c->done = was->done;
+    c->out.len = was->output;
+    c->wait_first = was->wait_first;
+    c->wait_last = was->wait_last;
+    c->block_until_us = was->block_until_us;
+    event_del(&c->block_event);
+    if (c->session.blocked && c->block_until_us)
+        arm_block_timer(c);
+    if (c->protocol->take_back)
+        c->protocol->take_back(c);
+}
 
 /* ---- life ---- */
 

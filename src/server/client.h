@@ -55,6 +55,7 @@ struct client {
     bool to_flush;             /* in worker->flush */
     bool stalled;              /* its output stopped it in the middle of the batch */
     bool filled;               /* the last read took all the room there was */
+    bool kept;                 /* in worker->rerun */
     bool broken;               /* the parser found an error, which is on its way to the client */
     struct resp_parser parser; /* RESP */
     struct http_conn *http;    /* HTTP */
@@ -100,6 +101,18 @@ void client_tick(struct client *c, int64_t now_us);
 
 /* There is still room for input to wait. */
 bool client_may_wait(const struct client *c);
+
+/* A client before a transaction that may have to be run again (rerun.h), and back to that. */
+struct client_before {
+    struct client *client;
+    enum client_state state;
+    bool paused, stalled;
+    size_t done, output;
+    uint64_t wait_first, wait_last;
+    int64_t block_until_us;
+};
+struct client_before client_before(struct client *c);
+void client_take_back(const struct client_before *was);
 
 /* The output does not keep up: commands wait. */
 static inline bool client_held(const struct client *c)

@@ -14,15 +14,20 @@
 /* The status of an answer that is none yet. */
 #define HTTP_CONTINUE 100
 
-struct http_conn {
-    struct http_in in;
-    int64_t since_us;          /* when the unfinished request began to come; 0: there is none */
+/* What running requests changes. */
+struct http_progress {
     int64_t queued_us;         /* when the oldest request that has not run yet was whole; 0: there is none */
-    int64_t deadline_us;       /* of the last request that was parsed; 0: none */
-    bool head_seen;            /* of the unfinished request: it may go on */
     bool head_waits;           /* an answer to HEAD is among those that wait for a commit */
     uint32_t nwaiting;         /* since the last time that none was: answers that wait for one */
     enum http_dialect dialect; /* of the last answer, and for all that is known of those before */
+};
+
+struct http_conn {
+    struct http_in in;
+    int64_t since_us;    /* when the unfinished request began to come; 0: there is none */
+    int64_t deadline_us; /* of the last request that was parsed; 0: none */
+    bool head_seen;      /* of the unfinished request: it may go on */
+    struct http_progress now, before;
 };
 
 static void open_http(struct client *c)
@@ -94,10 +99,10 @@ static enum parse_result parse(struct worker *w, struct client *c, struct batch_
     c->parsed += used;
     h->since_us = 0;
     h->head_seen = false;
-    if (!h->queued_us)
-        h->queued_us = worker_now(w);
+    if (!h->now.queued_us)
+        h->now.queued_us = worker_now(w);
     struct http_call *x = http_prepare(w->http, &request, &w->batch.arena);
-    x->received_us = h->queued_us;
+    x->received_us = h->now.queued_us;
     c->session.db = x->db; /* where its key is looked for ahead of time */
     ret->http = x;
     ret->cmd = x->cmd;
@@ -125,26 +130,31 @@ static bool may_write(const struct batch_call *call)
     return call->http->writes;
 }
 
+static bool goes_outside(const struct batch_call *call)
+{
+    return call->http->outside;
+}
+
 /* ---- answers ---- */
 
 static int64_t run(struct worker *w, const struct batch_call *call, const struct error *write_err)
 {
     struct client *c = call->client;
-    struct http_call *x = call->http;
+    struct http_call copy = *call->http, *x = &copy; /* it may run again, from what it was */
     if (x->refusal.status == HTTP_CONTINUE) {
         buf_add_slice(&c->out, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
         return 0;
     }
     if (!c->wait_first) {
-        c->http->head_waits = false;
-        c->http->nwaiting = 0;
+        c->http->now.head_waits = false;
+        c->http->now.nwaiting = 0;
     }
     x->close |= w->stop;
     int64_t wait = http_answer(w->http, &c->session, x, &c->out, write_err);
-    c->http->queued_us = 0;
-    c->http->dialect = http_dialect_of(x);
-    c->http->head_waits |= wait && x->request.method == HTTP_HEAD;
-    c->http->nwaiting += wait != 0;
+    c->http->now.queued_us = 0;
+    c->http->now.dialect = http_dialect_of(x);
+    c->http->now.head_waits |= wait && x->request.method == HTTP_HEAD;
+    c->http->now.nwaiting += wait != 0;
     if (x->close)
         client_drain(c);
     return wait;
@@ -153,10 +163,20 @@ static int64_t run(struct worker *w, const struct batch_call *call, const struct
 /* What answers HEAD has no body, and of several nobody knows any more which ones those were. */
 static bool fail(struct worker *w, struct client *c, uint32_t n, const struct error *err, struct buf *out)
 {
-    bool bodiless = c->http->head_waits && c->http->nwaiting == 1;
+    bool bodiless = c->http->now.head_waits && c->http->now.nwaiting == 1;
     for (uint32_t i = 0; i < n; i++)
-        http_answer_failure(w->http, err, c->http->dialect, bodiless, out);
-    return bodiless || !c->http->head_waits;
+        http_answer_failure(w->http, err, c->http->now.dialect, bodiless, out);
+    return bodiless || !c->http->now.head_waits;
+}
+
+static void keep(struct client *c)
+{
+    c->http->before = c->http->now;
+}
+
+static void take_back(struct client *c)
+{
+    c->http->now = c->http->before;
 }
 
 /* ---- time ---- */
@@ -191,7 +211,7 @@ static bool tick(struct client *c, int64_t now_us)
         client_drain(c);
         return false;
     }
-    if (!h->since_us && !h->queued_us && now_us - c->session.active_us > idle)
+    if (!h->since_us && !h->now.queued_us && now_us - c->session.active_us > idle)
         return close_slow(c, CLOSED_IDLE);
     return true;
 }
@@ -208,8 +228,11 @@ const struct protocol http_protocol = {
     .parse_again = parse_again,
     .wanted = wanted,
     .may_write = may_write,
+    .goes_outside = goes_outside,
     .run = run,
     .fail = fail,
+    .keep = keep,
+    .take_back = take_back,
     .tick = tick,
     .memory = memory,
     .lingers = true,

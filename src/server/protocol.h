@@ -38,6 +38,9 @@ struct protocol {
     /* Whether the call may write, as things are now. */
     bool (*may_write)(const struct batch_call *call);
 
+    /* Whether it may change more than rows and its session, as things are now: see command_goes_outside. */
+    bool (*goes_outside)(const struct batch_call *call);
+
     /* Runs the call and appends its answer to the client's output. Returns the ticket that must be durable
        before that may leave, 0 when there is none. */
     int64_t (*run)(struct worker *w, const struct batch_call *call, const struct error *write_err);
@@ -45,6 +48,11 @@ struct protocol {
     /* Adds, to out, errors in the place of n answers that a failed commit has made untrue. False: that cannot
        be told any more, and the connection has to end. */
     bool (*fail)(struct worker *w, struct client *c, uint32_t n, const struct error *err, struct buf *out);
+
+    /* Before a transaction that may have to be run again, and back to that (rerun.h). NULL: there is nothing
+       to remember. */
+    void (*keep)(struct client *c);
+    void (*take_back)(struct client *c);
 
     /* Once a second; false: the client has been closed. */
     bool (*tick)(struct client *c, int64_t now_us);

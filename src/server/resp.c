@@ -62,6 +62,16 @@ static bool may_write(const struct batch_call *call)
     return command_may_write(&call->client->session, call->cmd, call->argv, call->argc);
 }
 
+static bool is_http(struct slice name);
+
+/* What ends the connection at once cannot be taken back either. */
+static bool goes_outside(const struct batch_call *call)
+{
+    if (!call->cmd)
+        return call->argc && is_http(call->argv[0]);
+    return command_goes_outside(&call->client->session, call->cmd, call->argv, call->argc);
+}
+
 /* A web page that makes its visitor's browser talk to us sends these; the connection ends before the
    request's body is taken for commands. */
 static bool is_http(struct slice name)
@@ -129,6 +139,7 @@ const struct protocol resp_protocol = {
     .parse_again = parse_again,
     .wanted = wanted,
     .may_write = may_write,
+    .goes_outside = goes_outside,
     .run = run,
     .fail = fail,
     .tick = tick,

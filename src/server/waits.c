@@ -55,6 +55,17 @@ void waits_add(struct worker *worker, struct client *c, size_t start, int64_t ti
     c->wait_last = number;
 }
 
+void waits_cut(struct worker *worker, uint64_t from)
+{
+    struct waits *w = &worker->waits;
+    if (w->next <= from)
+        return;
+    for (uint64_t n = w->first; n < from; n++)
+        if (at(w, n)->next >= from)
+            at(w, n)->next = 0;
+    w->next = from;
+}
+
 size_t waits_free_output(const struct worker *w, const struct client *c)
 {
     return c->wait_first ? (size_t)(at(&w->waits, c->wait_first)->start - c->out_base) : c->out.len;

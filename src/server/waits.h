@@ -36,6 +36,9 @@ void waits_add(struct worker *w, struct client *c, size_t start, int64_t ticket)
 /* How much of a client's output buffer may leave. */
 size_t waits_free_output(const struct worker *w, const struct client *c);
 
+/* Forgets the waits from this number on, the newest. Their clients' own marks are the caller's business. */
+void waits_cut(struct worker *w, uint64_t from);
+
 /* Lets go of the replies whose tickets are durable: their clients are marked to be flushed. */
 void waits_settle(struct worker *w);
 

@@ -309,6 +309,12 @@ static void forget(struct client_list *l, const struct client *c)
     l->len = n;
 }
 
+void worker_unpause(struct worker *w, struct client *c)
+{
+    forget(&w->paused, c);
+    c->paused = false;
+}
+
 static void free_dead(struct worker *w)
 {
     for (size_t i = 0; i < w->dead.len; i++) {
@@ -538,6 +544,7 @@ void worker_free(struct worker *w)
         close(w->progress_fd);
     waits_release(&w->waits);
     batch_release(&w->batch);
+    rerun_release(&w->rerun);
     mem_free(w->ready.items);
     mem_free(w->flush.items);
     mem_free(w->paused.items);

@@ -10,6 +10,7 @@
 #include "net/listener.h"
 #include "server/batch.h"
 #include "server/client.h"
+#include "server/rerun.h"
 #include "server/sweeper.h"
 #include "server/waits.h"
 #include "server/worker.h"
@@ -53,6 +54,7 @@ struct worker {
     int64_t poll_us, poll_at_us; /* how long between two looks for blocked clients, and when is the next */
     struct batch batch;
     struct waits waits;
+    struct rerun rerun;
     int64_t durability; /* the one in force; the option is ahead of it until the end of a batch */
     struct event *progress_event;
     int progress_fd; /* an eventfd: the store writes to it when commits have become durable */
@@ -79,6 +81,9 @@ static inline bool worker_may_warn(struct worker *w, int64_t *last_us)
     *last_us = worker_now(w);
     return true;
 }
+
+/* A paused client goes on before the pause is over. */
+void worker_unpause(struct worker *w, struct client *c);
 
 static inline struct config *worker_config(const struct worker *w)
 {

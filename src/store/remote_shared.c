@@ -22,7 +22,7 @@
 #include "store/remote_names.h"
 #include "store/remote_store.h"
 
-#define TRIES 8 /* to begin, when others are in the way */
+#define TRIES 3 /* to begin, when others are in the way; the caller may try all of it again */
 
 void rshared_expect(struct store *base, const struct store_expectation *e)
 {
@@ -137,7 +137,10 @@ static enum status try_to_begin(struct rstore *s, bool write, struct rfound *f, 
         add_lock(s, s->everything ? R_LOCK_ALL : R_LOCK_SOME);
         lock_expected(s);
     } else {
-        rstore_begin_read(s);
+        if (rtext(s, R_SNAPSHOT))
+            remote_add_text(s->conn, rtext(s, R_SNAPSHOT));
+        remote_add_text(s->conn, rtext(s, R_BEGIN_READ));
+        s->begun = true;
     }
     struct request r = {.text = rtext(s, R_LOAD_DBS), .fn = rstore_take_db, .arg = &l};
     remote_add(s->conn, &r);

@@ -1,5 +1,13 @@
 """What the database does not take: told when it cannot be helped, tried again when others were only in the way."""
 
+import random
+import re
+import threading
+import time
+
+from harness import wait
+from harness.resp import ServerError
+
 NO_SPACE = {"postgres": "53100", "mariadb": 1021}
 DEADLOCK = {"postgres": "40P01", "mariadb": 1213}
 
@@ -36,3 +44,118 @@ def test_a_commit_that_fails_is_told(server, data):
         assert replies[1].value.startswith(b"MISCONF ")
         assert c("GET", "k") == b"old" and c("EXISTS", "l") == 0
         assert c("SET", "k", "new") == b"OK" and c("GET", "k") == b"new"
+
+
+def conflicts(c):
+    return int(re.search(rb"conflicts:(\d+)", c("INFO", "larder"))[1])
+
+
+def test_writers_in_the_way_are_not_noticed(server, data):
+    """The database ends the transaction a few times, at its writes: it is run again, all of it, once in effect."""
+    with server.connect() as c, server.connect() as blocked:
+        c("SET", "n", 5)
+        c("WATCH", "n")
+        blocked.send(b"*3\r\n$5\r\nBLPOP\r\n$1\r\nq\r\n$1\r\n0\r\n")
+        wait.until(lambda: b"blocked_clients:1\r" in c("INFO", "clients"), "it waits")
+        before = conflicts(c)
+        plant(data, DEADLOCK[data.kind], 3)
+        replies = c.pipeline(
+            [
+                ("INCR", "n"),
+                ("RPUSH", "q", "a", "b"),
+                ("SELECT", 1),
+                ("INCR", "n"),
+                ("SELECT", 0),
+                ("MULTI",),
+                ("INCR", "n"),
+                ("EXEC",),
+                ("INCR", "q"),
+                ("LRANGE", "q", 0, -1),
+                ("GET", "n"),
+            ]
+        )
+        wrong_type = b"WRONGTYPE Operation against a key holding the wrong kind of value"
+        assert [r.plain() for r in replies] == [6, 2, b"OK", 1, b"OK", b"OK", b"QUEUED", None, ServerError(wrong_type),
+                                                [b"b"], b"6"]
+        assert blocked.read().plain() == [b"q", b"a"]
+        assert conflicts(c) == before + 3
+        assert c("GET", "n") == b"6" and c("LRANGE", "q", 0, -1) == [b"b"]
+        stats = c("INFO", "commandstats")
+        assert b"cmdstat_incr:calls=3," in stats and b"cmdstat_blpop:calls=2," in stats
+
+
+def test_it_is_told_when_others_are_always_in_the_way(server, data):
+    with server.connect() as c:
+        c("SET", "k", "old")
+        plant(data, DEADLOCK[data.kind], 1000)
+        replies = c.pipeline([("SET", "k", "new"), ("PING",), ("GET", "k")])
+        assert replies[0].is_error and replies[0].value.startswith(b"TRYAGAIN ") and replies[1].value == b"PONG"
+        assert c("GET", "k") == b"old"
+
+
+def in_the_way(data, first, second):
+    """What an application does that locks one row, and a while later another."""
+    lock = "SELECT 1 FROM larder_key WHERE db = (SELECT number FROM larder_db WHERE db = 0) AND {} = '{}' FOR UPDATE;"
+    if data.kind == "postgres":
+        column, pause = "key", "SELECT pg_sleep(1);"
+        begin = "SET deadlock_timeout = '30s'; BEGIN;"
+    else:
+        column, pause = "`key`", "SELECT SLEEP(1);"
+        begin = "CREATE TABLE heavy (n INT PRIMARY KEY); START TRANSACTION; INSERT INTO heavy SELECT seq FROM seq_1_to_999;"
+    data.query(begin + lock.format(column, first) + pause + lock.format(column, second) + "COMMIT;")
+
+
+def test_an_application_that_locks_rows_in_another_order(server, data):
+    """SORT has the list and comes to the weights later; the application has a weight and wants the list."""
+    with server.connect() as c:
+        c("RPUSH", "list", "a", "b", "c")
+        c("MSET", "w_a", 3, "w_b", 2, "w_c", 1)
+        for _ in range(5):
+            application = threading.Thread(target=in_the_way, args=(data, "w_b", "list"))
+            application.start()
+            time.sleep(0.4)
+            assert c("SORT", "list", "BY", "w_*", "STORE", "sorted") == 3
+            application.join(60)
+            assert c("LRANGE", "sorted", 0, -1) == [b"c", b"b", b"a"]
+            if conflicts(c):
+                return
+            if data.kind == "mariadb":
+                data.query("DROP TABLE heavy")
+        raise AssertionError("nobody was in the way")
+
+
+def test_servers_that_come_to_keys_in_different_orders(fleet, data):
+    """Weights of SORT, keys of other databases, new keys: nobody sees that the servers met."""
+    several = [fleet.larder(data=data) for _ in range(2)]
+    with several[0].connect() as c:
+        for i in range(4):
+            c("RPUSH", f"l{i}", *"abcdef")
+    done, failures, until = [0] * 8, [], time.monotonic() + 3
+
+    def client(number):
+        order = random.Random(number)
+        with several[number % 2].connect() as c:
+            while time.monotonic() < until and not failures:
+                commands = []
+                for db in order.sample(range(3), 3):
+                    commands += [("SELECT", db), ("INCR", f"n{order.randrange(3)}")]
+                done[number] += 3
+                commands += [("SELECT", 0), ("SORT", f"l{order.randrange(4)}", "BY", f"w{order.randrange(9)}_*",
+                                             "STORE", f"s{order.randrange(4)}")]
+                commands += [("INCR", f"w{order.randrange(9)}_{order.choice('abcdef')}"),
+                             ("SET", f"new{order.randrange(10**6)}", "v", "EX", 100)]
+                failures.extend(r for r in c.pipeline(commands) if r.is_error)
+
+    threads = [threading.Thread(target=client, args=(i,)) for i in range(len(done))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+    assert not failures
+    with several[0].connect() as c:
+        total = 0
+        for db in range(3):
+            c("SELECT", db)
+            total += sum(int(c("GET", f"n{i}") or 0) for i in range(3))
+    assert total == sum(done) > 0
+    several[0].check()

@@ -1,0 +1,170 @@
+#include "command/attempt.h"
+
+#include <assert.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "command/block.h"
+#include "command/server.h"
+#include "command/slowlog.h"
+#include "engine/engine.h"
+
+/* One command in the statistics. */
+struct counted {
+    int index;
+    bool failed;
+    int64_t us;
+};
+
+struct attempt {
+    struct kept *sessions;
+    struct arena arena; /* of those */
+    struct counted *counted;
+    size_t ncounted, cap_counted;
+    struct server_stats stats;
+    struct error_count codes[SERVER_ERROR_CODES];
+    uint32_t ncodes;
+    struct engine_tally tally;
+};
+
+struct attempt *attempt_new(void)
+{
+    return mem_zalloc(sizeof(struct attempt));
+}
+
+void attempt_free(struct attempt *a)
+{
+    if (!a)
+        return;
+    arena_release(&a->arena);
+    mem_free(a->counted);
+    mem_free(a);
+}
+
+void attempt_begin(struct server *s)
+{
+    struct attempt *a = s->attempt;
+    assert(!s->attempting && !a->sessions);
+    s->attempting = true;
+    a->ncounted = 0;
+    a->stats = s->stats;
+    memcpy(a->codes, s->error_codes, s->nerror_codes * sizeof *a->codes);
+    a->ncodes = s->nerror_codes;
+    a->tally = engine_tally(s->engine);
+    slowlog_hold(s->slowlog);
+}
+
+void attempt_keep(struct server *s, struct session *c)
+{
+    struct attempt *a = s->attempt;
+    if (c->kept)
+        return;
+    struct kept *k = arena_alloc(&a->arena, sizeof *k);
+    *k = (struct kept){
+        .next = a->sessions,
+        .session = c,
+        .db = c->db,
+        .resp = c->resp,
+        .authenticated = c->authenticated,
+        .no_evict = c->no_evict,
+        .monitor = c->monitor,
+        .reply_mode = c->reply_mode,
+        .last = c->last,
+        .txn = c->txn,
+        .txn_mark = txn_mark(c->txn),
+        .blocked = c->blocked,
+    };
+    a->sessions = c->kept = k;
+}
+
+void attempt_counted(struct server *s, int index, int64_t us, bool failed)
+{
+    struct attempt *a = s->attempt;
+    VEC_PUSH(a->counted, a->ncounted, a->cap_counted) =
+        (struct counted){.index = index, .failed = failed, .us = us};
+}
+
+/* ---- the end ---- */
+
+static void restore_text(char **field, char *was)
+{
+    if (!was)
+        return;
+    mem_free(*field);
+    *field = was;
+}
+
+static void restore(struct server *s, struct kept *k)
+{
+    struct session *c = k->session;
+    c->db = k->db;
+    c->resp = k->resp;
+    c->authenticated = k->authenticated;
+    c->no_evict = k->no_evict;
+    s->nmonitors += (uint32_t)k->monitor - (uint32_t)c->monitor;
+    c->monitor = k->monitor;
+    c->reply_mode = k->reply_mode;
+    c->last = k->last;
+    restore_text(&c->name, k->name);
+    restore_text(&c->lib_name, k->lib_name);
+    restore_text(&c->lib_ver, k->lib_ver);
+    txn_restore(c, k->txn, &k->txn_mark);
+    block_restore(s, c, k->blocked);
+}
+
+static void let_go(struct server *s, struct kept *k)
+{
+    struct session *c = k->session;
+    mem_free(k->name);
+    mem_free(k->lib_name);
+    mem_free(k->lib_ver);
+    txn_let_go(c, k->txn);
+    block_let_go(s, c, k->blocked);
+}
+
+static void uncount(struct server *s)
+{
+    const struct attempt *a = s->attempt;
+    for (size_t i = 0; i < a->ncounted; i++) {
+        const struct counted *it = &a->counted[i];
+        struct command_stat *stat = &s->command_stats[it->index];
+        if (it->us == ATTEMPT_REJECTED)
+            stat->rejected--;
+        else
+            histogram_remove(&stat->us, (uint64_t)it->us);
+        stat->failed -= it->failed;
+    }
+    s->stats = a->stats;
+    memcpy(s->error_codes, a->codes, a->ncodes * sizeof *a->codes);
+    s->nerror_codes = a->ncodes;
+    engine_recount(s->engine, &a->tally);
+}
+
+static void finish(struct server *s, bool back)
+{
+    struct attempt *a = s->attempt;
+    assert(s->attempting);
+    s->attempting = false;
+    for (struct kept *k = a->sessions, *next; k; k = next) {
+        next = k->next;
+        k->session->kept = NULL;
+        if (back)
+            restore(s, k);
+        else
+            let_go(s, k);
+    }
+    a->sessions = NULL;
+    arena_reset(&a->arena);
+    slowlog_settle(s->slowlog, back, (size_t)s->config->slowlog_max_len);
+}
+
+void attempt_take_back(struct server *s)
+{
+    uncount(s);
+    finish(s, true);
+}
+
+void attempt_end(struct server *s)
+{
+    finish(s, false);
+}

@@ -1,0 +1,54 @@
+/* A transaction that may have to be run again. Where several servers write to the same tables, the database
+   ends one of two transactions that wait for each other (ST_CONFLICT), at any of its statements. Nobody has
+   been told anything by then: what its commands did to sessions and to the books is taken back, and they run
+   again from the first.
+
+     attempt_begin      nothing has happened yet
+     attempt_keep       before the first thing that happens to a session: how it is now is remembered
+     attempt_take_back  everything is as it was at attempt_begin ...
+     attempt_end        ... or what has happened stands
+
+   What a session has: its database, protocol, password, names, reply mode; the queue of MULTI and what it
+   watches; its place in the queues of the keys that it waits for. The books: statistics, slow log, errors.
+   Output is the server's business (server/rerun.c), rows are the engine's. Commands that may do more than
+   this (command_goes_outside) are in a transaction of their own, which is no attempt. */
+#ifndef LARDER_COMMAND_ATTEMPT_H
+#define LARDER_COMMAND_ATTEMPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "command/session.h"
+#include "command/txn.h"
+
+struct attempt;
+struct server;
+
+/* A session as it was. */
+struct kept {
+    struct kept *next;
+    struct session *session;
+    uint32_t db;
+    int resp;
+    bool authenticated, no_evict, monitor;
+    enum session_reply reply_mode;
+    const struct command *last;
+    char *name, *lib_name, *lib_ver; /* those that have been replaced since; else NULL */
+    struct txn *txn;
+    struct txn_mark txn_mark;
+    struct blocked *blocked;
+};
+
+struct attempt *attempt_new(void);
+void attempt_free(struct attempt *a);
+
+void attempt_begin(struct server *s);
+void attempt_keep(struct server *s, struct session *c);
+void attempt_take_back(struct server *s);
+void attempt_end(struct server *s);
+
+/* A command has been counted in the statistics. us: what it took, or ATTEMPT_REJECTED. */
+#define ATTEMPT_REJECTED (-1)
+void attempt_counted(struct server *s, int index, int64_t us, bool failed);
+
+#endif

@@ -1,0 +1,35 @@
+/* A transaction that may have to be run again (command/attempt.h): what it has said to clients by then, where
+   their input was, which replies wait. Nothing of it has left before it is committed. */
+#ifndef LARDER_SERVER_RERUN_H
+#define LARDER_SERVER_RERUN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/client.h"
+
+struct worker;
+
+struct rerun {
+    bool on;
+    struct client_before *clients;
+    size_t n, cap;
+    uint64_t waits;    /* the number of the next one */
+    uint64_t outcomes; /* of HTTP batches that nobody waits for */
+};
+
+void rerun_release(struct rerun *r);
+
+void rerun_begin(struct worker *w);
+
+/* Before the first thing that happens to a client. */
+void rerun_keep(struct worker *w, struct client *c);
+
+/* Everything is as it was at rerun_begin ... */
+void rerun_take_back(struct worker *w);
+
+/* ... or what has happened stands. */
+void rerun_end(struct worker *w);
+
+#endif
