@@ -261,9 +261,11 @@ static enum status serve(struct config *c, struct signals *signals, struct error
     const struct journal_options journal = {.max_bytes = c->journal_max,
                                             .lag_ms = (uint32_t)c->apply_lag_ms,
                                             .few_rows = FEW_ROWS,
-                                            .lock_ms = (uint32_t)c->busy_timeout_ms};
-    enum status st = remote_is_url(c->store) ? store_open(&options, &store, err)
-                                             : store_open_journaled(&options, &journal, &store, err);
+                                            .lock_ms = (uint32_t)c->busy_timeout_ms,
+                                            .away_ms = (uint32_t)c->store_timeout_ms};
+    bool plain = remote_is_url(c->store) && (c->journal_max == 0 || !remote_is_exclusive(c->store));
+    enum status st =
+        plain ? store_open(&options, &store, err) : store_open_journaled(&options, &journal, &store, err);
     if (st == ST_OK)
         st = engine_new(store, &limits, &engine, err);
     if (st == ST_OK)

@@ -168,8 +168,10 @@ static void commits_failed(struct worker *w, int64_t from, const struct error *e
 void batch_progress(struct worker *w)
 {
     struct error err;
-    if (engine_progress(w->server.engine, &err) != ST_OK)
+    if (engine_progress(w->server.engine, &err) != ST_OK) {
         commits_failed(w, engine_durable(w->server.engine) + 1, &err);
+        w->stop |= err.code == ST_LOCKED; /* another server has the tables now */
+    }
     waits_settle(w);
     http_settle_outcomes(w->http);
 }

@@ -273,7 +273,7 @@ static enum status take_answer(struct mariadb *m, const struct written *w, struc
         m->changed = 0;
     }
     if (q->expect && inserted(m, q->nrows) != 0)
-        st = error_set(err, ST_INTERNAL, "%s: %s", m->base.place, q->expect);
+        st = error_set(err, q->unexpected, "%s: %s", m->base.place, q->expect);
     return st;
 }
 
@@ -287,6 +287,14 @@ static void skip_answers(struct mariadb *m)
     }
 }
 
+/* A statement that wants its rows to be there makes NULL of what must not be NULL where they are not. */
+static enum status fail_statement(struct mariadb *m, const struct request *q, struct error *err)
+{
+    if (q->expect && mysql_errno(m->conn) == ER_BAD_NULL_ERROR)
+        return error_set(err, q->unexpected, "%s: %s", m->base.place, q->expect);
+    return fail(m, err);
+}
+
 static enum status run_packet(struct mariadb *m, size_t packet, struct slice text, size_t *next,
                               struct error *err)
 {
@@ -295,7 +303,7 @@ static enum status run_packet(struct mariadb *m, size_t packet, struct slice tex
                          m->base.place, text.n, m->max_packet);
     m->base.round_trips++;
     if (mysql_real_query(m->conn, text.p, text.n) != 0)
-        return fail(m, err);
+        return fail_statement(m, &m->written[*next].request, err);
     for (;;) {
         enum status st = take_answer(m, &m->written[(*next)++], err);
         if (st != ST_OK) {
@@ -305,7 +313,7 @@ static enum status run_packet(struct mariadb *m, size_t packet, struct slice tex
         if (*next == m->nwritten || m->written[*next].packet != packet)
             return ST_OK;
         if (mysql_next_result(m->conn) != 0)
-            return fail(m, err);
+            return fail_statement(m, &m->written[*next].request, err);
     }
 }
 

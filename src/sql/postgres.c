@@ -284,7 +284,7 @@ static enum status take_rows(struct postgres *p, PGresult *r, const struct reque
     if (q->ret_changed)
         *q->ret_changed = changed;
     if (q->expect && changed != (int64_t)(q->nrows ? q->nrows : 1))
-        return error_set(err, ST_INTERNAL, "%s: %s", p->base.place, q->expect);
+        return error_set(err, q->unexpected, "%s: %s", p->base.place, q->expect);
     return q->fn ? hand_out(r, q) : ST_OK;
 }
 

@@ -36,6 +36,17 @@ bool remote_is_url(const char *url)
     return scheme_of(url) != NULL;
 }
 
+bool remote_is_exclusive(const char *url)
+{
+    struct url u;
+    if (url_parse(url, &u, NULL) != ST_OK)
+        return false;
+    const char *mode = url_param(&u, "mode");
+    bool exclusive = mode && strcmp(mode, "exclusive") == 0;
+    url_release(&u);
+    return exclusive;
+}
+
 enum status remote_open(const struct remote_options *o, struct remote **ret, struct error *err)
 {
     const struct scheme *s = scheme_of(o->url);

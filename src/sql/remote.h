@@ -95,8 +95,9 @@ struct request {
     remote_row_fn *fn;
     void *arg;
     /* When expect is set: as many rows must have been changed (PostgreSQL), or none inserted by an INSERT ...
-       ON DUPLICATE KEY UPDATE (MariaDB), else ST_INTERNAL with this text. */
+       ON DUPLICATE KEY UPDATE (MariaDB), else it fails with this text, and with `unexpected`. */
     const char *expect;
+    enum status unexpected;
     int64_t *ret_changed; /* rows changed; may be NULL. Written by remote_run */
 };
 
@@ -132,6 +133,9 @@ struct remote_options {
 
 /* Whether a URL is one of ours. */
 bool remote_is_url(const char *url);
+
+/* Whether it says mode=exclusive. */
+bool remote_is_exclusive(const char *url);
 
 enum status remote_open(const struct remote_options *o, struct remote **ret, struct error *err) MUST_CHECK;
 

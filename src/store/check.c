@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "sql/remote.h"
 #include "store/check_internal.h"
-#include "store/remote_open.h"
+#include "store/remote_schema.h"
 #include "store/schema.h"
 
 #define STR2(x) #x
@@ -165,15 +165,13 @@ enum status store_check(const char *url, FILE *out, bool *ret_ok, struct error *
     struct check_session s = {0};
     uint64_t in_journal = 0, in_tables = 0;
     bool comparable = false;
-    if (remote_is_url(url))
-        return remote_store_check(url, out, ret_ok, err);
     enum status st = check_open_settled(url, &s, err);
     if (st != ST_OK)
         return st;
-    fprintf(out, "schema version %d\n", SCHEMA_VERSION);
+    fprintf(out, "schema version %d\n", s.sql ? SCHEMA_VERSION : REMOTE_SCHEMA_VERSION);
     st = check_journal(&s, out, &in_journal, &comparable, err);
     if (st == ST_OK && comparable)
-        st = check_tables(&s, out, &in_tables, err);
+        st = s.sql ? check_tables(&s, out, &in_tables, err) : remote_check_tables(&s, out, &in_tables, err);
     check_close(&s);
     if (st != ST_OK)
         return st;
@@ -182,7 +180,8 @@ enum status store_check(const char *url, FILE *out, bool *ret_ok, struct error *
     if (!comparable)
         fprintf(out, "the tables have a part of what the journal says, and were not checked\n");
     if (in_journal)
-        fprintf(out, "a server will not start on this journal: see larder check --salvage\n");
+        fprintf(out, "a server will not start on this journal: see %s\n",
+                remote_is_url(url) ? "docs/servers.md" : "larder check --salvage");
     if (total)
         fprintf(out, "%" PRIu64 " %s\n", total, total == 1 ? "finding" : "findings");
     return ST_OK;

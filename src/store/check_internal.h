@@ -1,5 +1,5 @@
-/* Private to check.c (what is looked at in the tables), check_session.c (a database to look at, with its
-   journal) and salvage.c. */
+/* Private to check.c (what is looked at in the tables), remote_check.c (the same on a database server),
+   check_session.c (a database to look at, with its journal) and salvage.c. */
 #ifndef LARDER_STORE_CHECK_INTERNAL_H
 #define LARDER_STORE_CHECK_INTERNAL_H
 
@@ -11,7 +11,7 @@
 
 /* A database that is being looked at, in a transaction. */
 struct check_session {
-    struct sql *sql;
+    struct sql *sql;     /* NULL: a database server's */
     struct store *store; /* over it, and closes it */
     struct journal_state state;
     int64_t pending; /* rows of the journal that are not in the tables */
@@ -24,6 +24,12 @@ enum status check_open(const char *url, bool owned, struct check_session *ret, s
 /* Opens it in a way in which its tables can be made to say one thing: as they are, when nothing is pending;
    else for this process alone, or, when a server has it, at a moment when no change is half in the tables. */
 enum status check_open_settled(const char *url, struct check_session *ret, struct error *err) MUST_CHECK;
+
+/* The same on a database server. */
+enum status remote_check_open(const char *url, bool owned, struct check_session *ret,
+                              struct error *err) MUST_CHECK;
+enum status remote_check_tables(struct check_session *s, FILE *out, uint64_t *ret_found,
+                                struct error *err) MUST_CHECK;
 
 /* Rolls back what has not been committed. */
 void check_close(struct check_session *s);

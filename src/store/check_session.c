@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "sql/remote.h"
 #include "store/check_internal.h"
 #include "store/jstore.h"
 #include "store/schema.h"
@@ -52,6 +53,8 @@ void check_close(struct check_session *s)
 {
     if (s->sql)
         sql_rollback(s->sql);
+    else if (s->store)
+        store_rollback(s->store);
     store_close(s->store);
     *s = (struct check_session){0};
 }
@@ -60,6 +63,8 @@ enum status check_open(const char *url, bool owned, struct check_session *ret, s
 {
     struct sql_options o = {.cache_bytes = CACHE_BYTES, .busy_ms = BUSY_MS, .read_only = !owned};
     struct check_session s = {.owned = owned};
+    if (remote_is_url(url))
+        return remote_check_open(url, owned, ret, err);
     const struct sql_driver *driver = sql_driver_for(url, &o.target);
     if (!driver)
         return error_set(err, ST_INVALID,

@@ -198,6 +198,14 @@ static enum status do_journal_state(struct store *s, struct journal_state *ret, 
     PASS(journal_state, ret, err);
 }
 
+static enum status do_journal_forget(struct store *s, int64_t after, int64_t applied, struct error *err)
+{
+    struct store *inner = fault_of(s)->inner;
+    if (!inner->ops->journal_forget)
+        return ST_OK;
+    PASS(journal_forget, after, applied, err);
+}
+
 static const struct store_ops fault_ops = {
     .close = do_close,
     .begin = do_begin,
@@ -223,6 +231,7 @@ static const struct store_ops fault_ops = {
     .journal_applied = do_journal_applied,
     .journal_drop = do_journal_drop,
     .journal_state = do_journal_state,
+    .journal_forget = do_journal_forget,
 };
 
 struct store *fault_new(struct store *inner)

@@ -3,6 +3,7 @@
    is in. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "sql/remote.h"
 #include "store/journal.h"
 #include "store/jstore.h"
 
@@ -158,8 +159,13 @@ static enum status read_all(struct store *writer, struct replay *r, struct error
 static void advise(struct error *err, const char *url)
 {
     struct error what = *err;
-    (void)error_set(err, what.code, "%s. Keep a copy of the files, then: larder check --salvage --store %s",
-                    what.text, url);
+    if (remote_is_url(url))
+        (void)error_set(err, what.code,
+                        "%s. Keep a copy of larder_journal; docs/servers.md says how to go on", what.text);
+    else
+        (void)error_set(err, what.code,
+                        "%s. Keep a copy of the files, then: larder check --salvage --store %s", what.text,
+                        url);
 }
 
 enum status jrecover(struct store *writer, const char *url, int64_t *ret_last, struct error *err)

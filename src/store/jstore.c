@@ -31,6 +31,7 @@
 #define SPARE_FACTOR  2       /* what a memtable of half of journal-max takes, and more */
 #define KEEP_SPARE_US 1000000 /* memory for the next memtable, after the last commit */
 #define WHOLE_SHARE   4 /* a change set beyond this part of journal-max does not go through the journal */
+#define FAR_BYTES     ((size_t)2 << 20) /* nor one beyond this to a server: packets have limits there */
 
 static struct memtable *active(const struct jstore *s)
 {
@@ -51,11 +52,23 @@ static void ask_writer(struct jstore *s)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* Another server has the tables. */
+static void lose(struct jstore *s, const struct error *err)
+{
+    pthread_mutex_lock(&s->lock);
+    s->over = true;
+    s->failure = *err;
+    pthread_cond_signal(&s->work);
+    pthread_mutex_unlock(&s->lock);
+}
+
 static enum status begin_reading(struct jstore *s, struct error *err)
 {
     bool changed = false;
     uint64_t commits = atomic_load(&s->commits);
     enum status st = store_begin(s->reader, STORE_READ, &changed, err);
+    if (st == ST_LOCKED)
+        lose(s, err);
     if (st != ST_OK)
         return st;
     bool maybe_ours = atomic_load(&s->committing) || atomic_load(&s->commits) != s->commits_seen;
@@ -84,8 +97,10 @@ static enum status ready(struct jstore *s, struct error *err)
 /* A reader that finds everything in memory has no business with the tables. */
 static bool in_memory(const struct jstore *s, const struct key_ref *refs, size_t n)
 {
+    const struct memtable *frozen = s->layers.mem[1];
     for (size_t i = 0; i < n; i++)
-        if (!memtable_key(active(s), refs[i].db, refs[i].key))
+        if (!memtable_key(active(s), refs[i].db, refs[i].key) &&
+            !(frozen && memtable_key(frozen, refs[i].db, refs[i].key)))
             return false;
     return true;
 }
@@ -181,7 +196,7 @@ static bool full(const struct jstore *s)
 static enum status refusal(struct jstore *s, struct error *err)
 {
     pthread_mutex_lock(&s->lock);
-    enum status st = s->failing != ST_OK ? s->failing : full(s) ? s->stuck : ST_OK;
+    enum status st = s->over ? ST_LOCKED : s->failing != ST_OK ? s->failing : full(s) ? s->stuck : ST_OK;
     if (st != ST_OK)
         *err = s->failure;
     else if (s->locked)
@@ -198,7 +213,7 @@ static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_c
     enum status st = kind == STORE_READ ? ST_OK : refusal(s, &why);
     if (st != ST_OK)
         return error_set(err, st, "%s", why.text);
-    if ((st = begin_reading(s, err)) != ST_OK)
+    if (!s->base.far && (st = begin_reading(s, err)) != ST_OK)
         return st;
     if (s->unsure)
         ask_writer(s);
@@ -249,34 +264,58 @@ static size_t weigh(const struct changes *c)
 
 static bool too_much(const struct jstore *s)
 {
-    return s->options.max_bytes && s->txn_bytes > s->options.max_bytes / WHOLE_SHARE;
+    return s->options.max_bytes &&
+           (s->txn_bytes > s->options.max_bytes / WHOLE_SHARE || s->txn_bytes > s->group_bytes);
 }
+
+/* Rows that have come into the table since they were seen last, in the order of their change set. */
+struct resolving {
+    struct key_row *keys;
+    struct key_ref *refs;
+    size_t *places; /* among keys */
+    size_t n, at;
+};
 
 static enum status take_seq(void *arg, const struct key_row *k)
 {
-    *(int64_t *)arg = k->seq;
+    struct resolving *r = arg;
+    while (r->at < r->n && !(r->refs[r->at].db == k->db && slice_eq(r->refs[r->at].key, k->key)))
+        r->at++;
+    if (r->at < r->n)
+        r->keys[r->places[r->at]].seq = k->seq;
     return ST_OK;
 }
 
-/* The seq of a row that has come into the table since it was seen last. */
-static enum status resolve(struct jstore *s, struct key_row *k, struct error *err)
+static bool in_table(const struct jstore *s, const struct key_row *k)
 {
-    struct key_ref ref = {k->db, k->key};
+    if (k->seq < STORE_PROVISIONAL || k->seq >= s->first_seq)
+        return false;
     for (int i = 0; i < 2; i++)
         if (s->layers.mem[i] && memtable_key(s->layers.mem[i], k->db, k->key))
-            return ST_OK;
-    enum status st = ready(s, err);
-    return st == ST_OK ? store_get_keys(s->reader, &ref, 1, take_seq, &k->seq, err) : st;
+            return false;
+    return true;
 }
 
-static enum status number_key(struct jstore *s, struct key_row *k, bool *ret_fresh, struct error *err)
+/* Looks their seqs up. */
+static enum status resolve(struct jstore *s, struct changes *c, struct error *err)
 {
-    *ret_fresh = k->seq == 0;
-    if (*ret_fresh)
-        k->seq = s->next_seq++;
-    else if (k->seq >= STORE_PROVISIONAL && k->seq < s->first_seq)
-        return resolve(s, k, err);
-    return ST_OK;
+    struct resolving r = {.keys = c->keys};
+    for (size_t i = 0; i < c->nkeys; i++) {
+        if (!in_table(s, &c->keys[i]))
+            continue;
+        if (!r.refs) {
+            r.refs = mem_alloc((c->nkeys - i) * sizeof *r.refs);
+            r.places = mem_alloc((c->nkeys - i) * sizeof *r.places);
+        }
+        r.refs[r.n] = (struct key_ref){c->keys[i].db, c->keys[i].key};
+        r.places[r.n++] = i;
+    }
+    enum status st = r.n ? ready(s, err) : ST_OK;
+    if (st == ST_OK && r.n)
+        st = store_get_keys(s->reader, r.refs, r.n, take_seq, &r, err);
+    mem_free(r.refs);
+    mem_free(r.places);
+    return st;
 }
 
 /* The number of a row that is gone will be free when that has come into the table, and another key's soon: a
@@ -295,11 +334,13 @@ static enum status do_apply(struct store *base, struct changes *c, struct error 
     int64_t ticket = s->last_ticket + 1;
     if (!s->writing)
         return error_set(err, ST_INTERNAL, "apply without a transaction");
+    enum status st = resolve(s, c, err);
+    if (st != ST_OK)
+        return st;
     for (size_t i = 0; i < c->nkeys; i++) {
-        bool fresh;
-        enum status st = number_key(s, &c->keys[i], &fresh, err);
-        if (st != ST_OK)
-            return st;
+        bool fresh = c->keys[i].seq == 0;
+        if (fresh)
+            c->keys[i].seq = s->next_seq++;
         memtable_put_key(m, &c->keys[i], fresh, ticket);
     }
     for (size_t i = 0; i < c->ngone; i++)
@@ -369,7 +410,7 @@ static void mark(struct jstore *s, int64_t ticket)
 static void enqueue(struct jstore *s, int64_t ticket)
 {
     struct jgroup *g = s->tail;
-    if (!g || g->sealed) {
+    if (!g || g->sealed || g->row.len >= s->group_bytes) {
         g = mem_zalloc(sizeof *g);
         g->lazy = true;
         g->born_us = clock_mono_us();
@@ -522,7 +563,7 @@ static enum status do_progress(struct store *base, struct store_progress *ret, s
     assert(!s->in_txn);
     pthread_mutex_lock(&s->lock);
     advance(s);
-    enum status st = s->failed;
+    enum status st = s->over ? ST_LOCKED : s->failed;
     if (st != ST_OK) {
         *err = s->failure;
         undo_failed(s);
@@ -572,7 +613,7 @@ static enum status drain(struct jstore *s, struct error *err)
     for (;;) {
         advance(s);
         bool in_vain = s->failures != failures && (s->failing != ST_OK || s->stuck != ST_OK);
-        if (s->failed != ST_OK || in_vain || all_applied(s))
+        if (s->failed != ST_OK || in_vain || s->over || all_applied(s))
             break;
         if (s->durable >= s->last_ticket && !s->layers.mem[1]) {
             s->freeze_wanted = true;
@@ -582,7 +623,10 @@ static enum status drain(struct jstore *s, struct error *err)
         pthread_cond_wait(&s->told, &s->lock);
     }
     s->hurry = false;
-    enum status st = s->failed != ST_OK ? s->failed : s->failing != ST_OK ? s->failing : s->stuck;
+    enum status st = s->over               ? ST_LOCKED
+                     : s->failed != ST_OK  ? s->failed
+                     : s->failing != ST_OK ? s->failing
+                                           : s->stuck;
     if (st != ST_OK)
         *err = s->failure;
     pthread_mutex_unlock(&s->lock);
@@ -594,11 +638,12 @@ static enum status run_job(struct jstore *s, enum jjob job, struct error *err)
     pthread_mutex_lock(&s->lock);
     s->job = job;
     pthread_cond_signal(&s->work);
-    while (s->job != JOB_NONE && s->failed == ST_OK)
+    while (s->job != JOB_NONE && s->failed == ST_OK && !s->over)
         pthread_cond_wait(&s->told, &s->lock);
-    enum status st = s->failed != ST_OK ? s->failed : s->job_status;
-    if (st != ST_OK)
-        *err = s->failed != ST_OK ? s->failure : s->job_error;
+    enum status st = s->over ? ST_LOCKED : s->failed;
+    *err = st != ST_OK ? s->failure : s->job_error;
+    if (st == ST_OK)
+        st = s->job_status;
     s->job = JOB_NONE;
     pthread_mutex_unlock(&s->lock);
     return st;
@@ -765,6 +810,8 @@ enum status jstore_open(struct store *reader, struct store *writer, int64_t last
     struct store_info info = {0};
     s->reader = s->layers.tables = reader;
     s->writer = writer;
+    s->base.far = reader->far;
+    s->group_bytes = reader->far ? FAR_BYTES : SIZE_MAX;
     s->durable = s->journaled = s->applied = s->last_ticket = last;
     s->dropping = true;
     s->next_seq = s->first_seq = STORE_PROVISIONAL;
@@ -789,10 +836,12 @@ enum status store_open_journaled(const struct store_options *o, const struct jou
     struct store_options half = *o;
     int64_t last = 0;
     half.page_cache /= 2;
+    half.journaled = true;
     enum status st = store_open(&half, &writer, err);
     if (st == ST_OK)
         st = jrecover(writer, o->url, &last, err);
     half.read_only = true;
+    half.beside = writer;
     if (st == ST_OK)
         st = store_open(&half, &reader, err);
     if (st == ST_OK)

@@ -19,6 +19,11 @@
    A change set too large for the journal (half a gigabyte of value) is made durable by freezing the active
    table with it and applying all of that in one transaction: `whole`.
 
+   On a database server the owner asks for the tables only when memory does not know, and a lost connection is
+   waited for, up to away_ms. What was being written then is written again: whether the commit took place
+   nobody knows, but a row of the journal that it may have left is removed with the next one. So the outcome
+   is known in the end. Direct groups tell larder_meta how far the tables are, so that no seq comes twice.
+
    A crash: a group is in the journal (or the tables) or not, by SQLite's own guarantee. Slices that were
    applied are applied again by the replay, which changes nothing: entries are states, not differences, and
    come in order. The rows of a collection that was deleted, or of a flushed database, may be applied once
@@ -73,6 +78,7 @@ struct jstore {
     struct store base;
     struct store *reader, *writer;
     struct journal_options options;
+    size_t group_bytes; /* no group takes more once it has so many; a larger change set is no group's */
 
     /* The owner's. */
     struct layers layers;   /* mem[0] active, mem[1] frozen */
@@ -112,6 +118,7 @@ struct jstore {
     enum status failed;  /* a group was not to be written: the owner has to undo ... */
     enum status failing; /* ... or a group cannot be written now, and nobody waits for it ... */
     enum status stuck;   /* ... or what is in the journal cannot be brought into the tables now */
+    bool over;           /* another server has the tables: nothing is written or read any more */
     struct error failure;
     uint64_t failures; /* times that one of the two was found out */
     bool locked;       /* another process has the lock */
@@ -155,7 +162,9 @@ struct jstore {
     int64_t slice_us;       /* when its last slice was taken */
     double row_us;          /* what a row of a slice takes, about */
     int64_t written_us;     /* when a group was last written */
-    int64_t lock_since_us;  /* since when another process has the lock */
+    int64_t lock_since_us;  /* since when another process has the lock, or the server is away */
+    bool doubt;             /* a commit may have taken place of which we do not know */
+    int64_t looked_us;      /* when the connection was last looked at */
     int64_t retry_us;       /* not before, after a failure */
     size_t idle_rows;       /* what a slice takes when there is nothing else to do */
 };

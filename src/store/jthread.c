@@ -26,6 +26,7 @@
 #define EAGER_BYTES    ((size_t)4 << 20) /* ... unless there is so much */
 #define LOCK_RETRY_US  5000
 #define RETRY_US       100000
+#define LOOK_US        1000000 /* how often the connection to a server is looked at */
 
 /* ---- telling ---- */
 
@@ -45,6 +46,11 @@ static enum status begin(struct jstore *s, enum store_txn kind, struct error *er
     if (st == ST_OK && others) {
         atomic_store(&s->others, true);
         s->counts_doubtful = true;
+    }
+    if (st == ST_OK && s->doubt && kind != STORE_READ) {
+        st = store_journal_forget(s->writer, s->durable, s->applied, err);
+        if (st != ST_OK)
+            store_rollback(s->writer);
     }
     return st;
 }
@@ -77,6 +83,8 @@ static enum status end(struct jstore *s, enum status st, struct error *err)
     }
     atomic_store(&s->committing, true);
     st = store_commit(s->writer, err);
+    if (st == ST_OK || st == ST_UNKNOWN || st == ST_CONFLICT) /* which a row that was not there is told by */
+        s->doubt = s->base.far && st != ST_OK;
     atomic_fetch_add(&s->commits, 1);
     atomic_store(&s->committing, false);
     return st;
@@ -173,7 +181,9 @@ static enum status write_group(struct jstore *s, struct jgroup *g, bool direct, 
     journal_end(&g->row);
     if (direct)
         st = write_direct(s, g, err);
-    else
+    if (direct && st == ST_OK && s->base.far)
+        st = store_journal_applied(s->writer, g->last, err);
+    if (!direct)
         st = store_journal_add(s->writer, g->last, buf_slice(&g->row), err);
     if (st == ST_OK)
         st = go_along(s, g, ret_last, err);
@@ -230,11 +240,13 @@ static void slice_over(struct jstore *s, enum status st, bool last)
 
 static void written(struct jstore *s, struct jgroup *g, bool direct)
 {
-    s->written_us = clock_mono_us();
+    s->written_us = s->looked_us = clock_mono_us();
     histogram_add(&s->commit_us, (uint64_t)(s->written_us - g->born_us));
     s->durable = g->last;
     VEC_PUSH(s->done, s->ndone, s->cap_done) = (struct jdone){g->last, direct};
-    if (!direct) {
+    if (direct && s->base.far) {
+        s->applied = g->last;
+    } else if (!direct) {
         s->journaled = g->last;
         if (s->behind_bytes == 0)
             s->behind_us = s->written_us;
@@ -255,24 +267,61 @@ static void give_up(struct jstore *s, struct jgroup *g, const struct error *err)
         free_group(g);
 }
 
-static bool keeps_trying(struct jstore *s, const struct error *err)
+/* How long a failure is waited for: it may be over soon. */
+static int64_t patience_us(const struct jstore *s, enum status st)
 {
-    int64_t now = clock_mono_us();
-    s->locked = err->code == ST_BUSY;
-    if (s->locked && s->lock_since_us == 0)
+    if (st == ST_BUSY)
+        return (int64_t)s->options.lock_ms * 1000;
+    bool away = st == ST_IO || st == ST_UNKNOWN || st == ST_CONFLICT;
+    return s->base.far && away ? (int64_t)s->options.away_ms * 1000 : 0;
+}
+
+static bool is_passing(struct jstore *s, const struct error *err)
+{
+    int64_t now = clock_mono_us(), patience = patience_us(s, err->code);
+    if (patience && s->lock_since_us == 0)
         s->lock_since_us = now;
-    if (s->locked && now - s->lock_since_us < (int64_t)s->options.lock_ms * 1000) {
+    if (patience && now - s->lock_since_us < patience) {
         s->retry_us = now + LOCK_RETRY_US;
         return true;
     }
     s->lock_since_us = 0;
-    s->locked = false;
-    if (s->durability == DURABILITY_ALWAYS)
+    return false;
+}
+
+/* Nobody can say whether what is given up now was written. */
+static void admit_doubt(const struct jstore *s, struct error *err)
+{
+    struct error why = *err;
+    if (s->doubt && why.code != ST_UNKNOWN)
+        (void)error_set(err, ST_UNKNOWN, "whether it was written is unknown: %.180s", why.text);
+}
+
+static bool keeps_trying(struct jstore *s, struct error *err)
+{
+    bool passing = is_passing(s, err);
+    s->locked = passing && err->code == ST_BUSY;
+    if (passing)
+        return true;
+    bool lasting = s->base.far && patience_us(s, err->code) > 0;
+    if (s->durability != DURABILITY_ALWAYS || lasting) { /* writers are refused until it is over */
+        s->failing = err->code == ST_UNKNOWN ? ST_IO : err->code;
+        s->failure = *err;
+        s->failures++;
+        s->retry_us = clock_mono_us() + RETRY_US;
+    }
+    admit_doubt(s, err);
+    return s->durability != DURABILITY_ALWAYS;
+}
+
+/* Another server has the tables. */
+static bool lost_them(struct jstore *s, enum status st, const struct error *err)
+{
+    if (st != ST_LOCKED)
         return false;
-    s->failing = err->code;
+    s->over = true;
     s->failure = *err;
-    s->failures++;
-    s->retry_us = now + RETRY_US;
+    tell(s);
     return true;
 }
 
@@ -303,7 +352,7 @@ static void write_next(struct jstore *s)
     if (st == ST_OK) {
         works_again(s);
         written(s, g, direct);
-    } else if (keeps_trying(s, &err)) {
+    } else if (lost_them(s, st, &err) || keeps_trying(s, &err)) {
         put_back(s, g);
     } else {
         give_up(s, g, &err);
@@ -349,18 +398,12 @@ static void adapt(struct jstore *s, int64_t took_us)
 /* The journal has it all, so that nobody needs to know before another process has had the lock for long. */
 static void apply_failed(struct jstore *s, const struct error *err)
 {
-    int64_t now = clock_mono_us();
-    if (err->code == ST_BUSY && s->lock_since_us == 0)
-        s->lock_since_us = now;
-    if (err->code == ST_BUSY && now - s->lock_since_us < (int64_t)s->options.lock_ms * 1000) {
-        s->retry_us = now + LOCK_RETRY_US;
+    if (lost_them(s, err->code, err) || is_passing(s, err))
         return;
-    }
-    s->lock_since_us = 0;
     s->stuck = err->code;
     s->failure = *err;
     s->failures++;
-    s->retry_us = now + RETRY_US;
+    s->retry_us = clock_mono_us() + RETRY_US;
     if (!s->whole_waits)
         return;
     if (s->durability == DURABILITY_ALWAYS) /* what can only come in behind it cannot */
@@ -425,7 +468,7 @@ static void apply_whole(struct jstore *s)
         s->durable = s->journaled = upto;
         VEC_PUSH(s->done, s->ndone, s->cap_done) = (struct jdone){upto, false};
         s->frozen_whole = false;
-    } else if (keeps_trying(s, &err)) {
+    } else if (lost_them(s, st, &err) || keeps_trying(s, &err)) {
         mem_apply_free(s->apply);
         s->apply = NULL;
     } else {
@@ -445,6 +488,23 @@ static void drop_idly(struct jstore *s)
     pthread_mutex_lock(&s->lock);
     if (st != ST_OK)
         s->retry_us = clock_mono_us() + RETRY_US;
+}
+
+/* Whether the database can be reached: while nothing else finds that out, or writers are refused because it
+   could not. */
+static void look(struct jstore *s)
+{
+    struct error err;
+    pthread_mutex_unlock(&s->lock);
+    enum status st = begin(s, STORE_READ, &err);
+    if (st == ST_OK)
+        store_rollback(s->writer);
+    pthread_mutex_lock(&s->lock);
+    s->looked_us = clock_mono_us();
+    if (lost_them(s, st, &err) || st != ST_OK || s->failing == ST_OK)
+        return;
+    s->failing = ST_OK;
+    tell(s);
 }
 
 /* ---- what the owner asks for ---- */
@@ -521,6 +581,13 @@ static int64_t freeze_due(const struct jstore *s)
     return earlier(s->behind_us + (int64_t)s->options.lag_ms * 500, quiet);
 }
 
+static int64_t look_due(const struct jstore *s)
+{
+    if (!s->base.far || (s->frozen && s->frozen_whole))
+        return INT64_MAX;
+    return s->looked_us + (s->failing != ST_OK ? RETRY_US : LOOK_US);
+}
+
 static void wait_until(struct jstore *s, int64_t due)
 {
     s->idle = true;
@@ -541,7 +608,7 @@ static bool may_apply(const struct jstore *s, int64_t now)
 /* Does one thing. False: there was nothing to do. */
 static bool do_something(struct jstore *s, int64_t now)
 {
-    if (s->failed != ST_OK)
+    if (s->failed != ST_OK || s->over)
         return false;
     if (s->frozen && s->frozen_whole && now >= s->retry_us) {
         apply_whole(s);
@@ -564,6 +631,8 @@ static bool do_something(struct jstore *s, int64_t now)
         drop_idly(s);
     } else if (s->sweep_rows && now >= s->retry_us) {
         sweep(s);
+    } else if (look_due(s) <= now) {
+        look(s);
     } else {
         return false;
     }
@@ -582,9 +651,11 @@ void *jthread_run(void *arg)
         if (s->stop && !s->hurry)
             break;
         int64_t due = INT64_MAX;
-        if (s->failed == ST_OK)
+        if (s->failed == ST_OK && !s->over) {
             due = earlier(earlier(group_due(s), freeze_due(s)),
                           s->frozen || s->sweep_rows || s->dropping ? s->retry_us : INT64_MAX);
+            due = earlier(due, look_due(s));
+        }
         wait_until(s, due);
     }
     pthread_mutex_unlock(&s->lock);

@@ -13,7 +13,8 @@
 #include "base/vec.h"
 #include "store/rows.h"
 
-#define LAYERS 2
+#define LAYERS     2
+#define FEW_POINTS 8
 
 /* How a callback of ours stops a read when there have been rows enough. */
 #define STOP ST_CONFLICT
@@ -44,40 +45,93 @@ static uint32_t table_limit(uint32_t skip, uint32_t limit, size_t hidden)
 
 /* ---- single rows ---- */
 
+/* Rows that were asked for one by one: what memory does not know, the tables are asked for at once, and both
+   are handed out in the order asked. */
+struct points {
+    const struct layers *l;
+    const struct key_ref *keys;
+    const struct item_ref *items;
+    size_t n, at; /* those before were handed out */
+    store_key_fn *key_fn;
+    store_item_fn *item_fn;
+    void *arg;
+};
+
+/* Hands out what memory has of the keys up to the one given, or of all that are left. */
+static enum status keys_up_to(struct points *p, const struct key_row *row)
+{
+    for (; p->at < p->n; p->at++) {
+        const struct key_ref *ref = &p->keys[p->at];
+        const struct mem_key *k = find_key(p->l, LAYERS, ref->db, ref->key);
+        if (!k && row && row->db == ref->db && slice_eq(row->key, ref->key))
+            return ST_OK;
+        enum status st = k ? p->key_fn(p->arg, &k->row) : ST_OK;
+        if (st != ST_OK)
+            return st;
+    }
+    return ST_OK;
+}
+
+static enum status point_key(void *arg, const struct key_row *row)
+{
+    struct points *p = arg;
+    enum status st = keys_up_to(p, row);
+    p->at++;
+    return st == ST_OK ? p->key_fn(p->arg, row) : st;
+}
+
 enum status merge_get_keys(const struct layers *l, const struct key_ref *refs, size_t n, store_key_fn *fn,
                            void *arg, struct error *err)
 {
-    enum status st = ST_OK;
-    size_t asked = 0; /* those before were handed out, those up to i are the tables' */
-    for (size_t i = 0; st == ST_OK && i < n; i++) {
-        const struct mem_key *k = find_key(l, LAYERS, refs[i].db, refs[i].key);
-        if (!k)
-            continue;
-        if (asked < i)
-            st = store_get_keys(l->tables, refs + asked, i - asked, fn, arg, err);
-        if (st == ST_OK)
-            st = fn(arg, &k->row);
-        asked = i + 1;
+    struct points p = {.l = l, .keys = refs, .n = n, .key_fn = fn, .arg = arg};
+    struct key_ref few[FEW_POINTS], *missing = n > FEW_POINTS ? mem_alloc(n * sizeof *missing) : few;
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!find_key(l, LAYERS, refs[i].db, refs[i].key))
+            missing[k++] = refs[i];
+    enum status st =
+        k ? store_get_keys(l->tables, missing, k, k == n ? fn : point_key, k == n ? arg : &p, err) : ST_OK;
+    if (missing != few)
+        mem_free(missing);
+    return st == ST_OK && k < n ? keys_up_to(&p, NULL) : st;
+}
+
+static enum status items_up_to(struct points *p, const struct item_row *row)
+{
+    for (; p->at < p->n; p->at++) {
+        const struct item_ref *ref = &p->items[p->at];
+        const struct mem_item *item = find_item(p->l, LAYERS, ref);
+        if (!item && row && refs_compare(&row->ref, ref) == 0)
+            return ST_OK;
+        enum status st = item && !item->gone ? p->item_fn(p->arg, &item->row) : ST_OK;
+        if (st != ST_OK)
+            return st;
     }
-    return st == ST_OK && asked < n ? store_get_keys(l->tables, refs + asked, n - asked, fn, arg, err) : st;
+    return ST_OK;
+}
+
+static enum status point_item(void *arg, const struct item_row *row)
+{
+    struct points *p = arg;
+    enum status st = items_up_to(p, row);
+    p->at++;
+    return st == ST_OK ? p->item_fn(p->arg, row) : st;
 }
 
 enum status merge_get_items(const struct layers *l, const struct item_ref *refs, size_t n, store_item_fn *fn,
                             void *arg, struct error *err)
 {
-    enum status st = ST_OK;
-    size_t asked = 0;
-    for (size_t i = 0; st == ST_OK && i < n; i++) {
-        const struct mem_item *item = find_item(l, LAYERS, &refs[i]);
-        if (!item)
-            continue;
-        if (asked < i)
-            st = store_get_items(l->tables, refs + asked, i - asked, fn, arg, err);
-        if (st == ST_OK && !item->gone)
-            st = fn(arg, &item->row);
-        asked = i + 1;
-    }
-    return st == ST_OK && asked < n ? store_get_items(l->tables, refs + asked, n - asked, fn, arg, err) : st;
+    struct points p = {.l = l, .items = refs, .n = n, .item_fn = fn, .arg = arg};
+    struct item_ref few[FEW_POINTS], *missing = n > FEW_POINTS ? mem_alloc(n * sizeof *missing) : few;
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!find_item(l, LAYERS, &refs[i]))
+            missing[k++] = refs[i];
+    enum status st =
+        k ? store_get_items(l->tables, missing, k, k == n ? fn : point_item, k == n ? arg : &p, err) : ST_OK;
+    if (missing != few)
+        mem_free(missing);
+    return st == ST_OK && k < n ? items_up_to(&p, NULL) : st;
 }
 
 /* ---- scans of items ---- */

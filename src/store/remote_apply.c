@@ -1,10 +1,15 @@
-/* Bringing a change set into the tables of a database server: a statement for each table, whatever the number
-   of rows. Nothing waits for an answer here; what goes wrong is known when something is read, or at the
-   commit.
+/* Bringing a change set into the tables of a database server: a statement for each table, or for each few
+   megabytes of one. Nothing waits for an answer here; what goes wrong is known when something is read, or at
+   the commit.
 
    Rows go in the order of keys, so that two servers that write the same ones take their locks in the same
-   order. */
-#include <assert.h>
+   order.
+
+   What comes from a journal (changes.hard) finds its rows by number, as all changes do, new ones by name.
+   Numbers come from a sequence and are nobody else's ever, so that a row which is not where it should be was
+   moved by someone's SQL, or the journal is older than the tables: then all of it fails (ST_CONFLICT), and is
+   careful the next time: every row is found by its name. Slices of it are waited for, so that whoever hands
+   them out knows what they cost. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,24 +18,18 @@
 #include "store/remote_schema.h"
 #include "store/remote_store.h"
 
-#define STALE "no row under the key and number that it was read with"
+#define STALE       "no row under the key and number that it was read with"
+#define PIECE_BYTES ((size_t)8 << 20) /* of one statement */
+#define SLICE_ROWS  32                /* so many are waited for when they come from a journal */
 
 /* ---- numbers for new rows ---- */
 
-static size_t count_new(const struct changes *c)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < c->nkeys; i++)
-        n += c->keys[i].seq == 0;
-    return n;
-}
-
 /* Blocks of numbers, so many that all rows get one. What is left of the last block is for the next time; with
    more than one missing, the blocks are handed out in order. */
-static enum status take_seqs(struct rstore *s, struct changes *c, struct error *err)
+static enum status take_seqs(struct rstore *s, struct key_row *const *rows, size_t n, struct error *err)
 {
-    size_t have = (size_t)(s->seq_end - s->seq_next), need = count_new(c);
-    size_t blocks = need <= have ? 0 : (need - have + REMOTE_SEQ_BLOCK - 1) / REMOTE_SEQ_BLOCK;
+    size_t have = (size_t)(s->seq_end - s->seq_next);
+    size_t blocks = n <= have ? 0 : (n - have + REMOTE_SEQ_BLOCK - 1) / REMOTE_SEQ_BLOCK;
     int64_t(*starts)[2] = arena_alloc(&s->arena, (blocks + 1) * sizeof *starts);
     for (size_t i = 0; i < blocks; i++) {
         struct request r = {.text = rtext(s, R_NEXT_SEQ), .fn = rread_two, .arg = starts[i]};
@@ -38,14 +37,12 @@ static enum status take_seqs(struct rstore *s, struct changes *c, struct error *
     }
     enum status st = blocks ? rstore_run(s, err) : ST_OK;
     size_t next = 0;
-    for (size_t i = 0; st == ST_OK && i < c->nkeys; i++) {
-        if (c->keys[i].seq)
-            continue;
+    for (size_t i = 0; st == ST_OK && i < n; i++) {
         if (s->seq_next == s->seq_end) {
             s->seq_next = starts[next++][0];
             s->seq_end = s->seq_next + REMOTE_SEQ_BLOCK;
         }
-        c->keys[i].seq = s->seq_next++;
+        rows[i]->seq = s->seq_next++;
     }
     return st;
 }
@@ -62,10 +59,9 @@ static int by_name(const void *a, const void *b)
 
 enum { K_SEQ, K_DB, K_TYPE, K_ID, K_SIZE, K_FIRST, K_VERSION, K_EXPIRE, K_NUMBERS };
 
-static void put_keys(struct rstore *s, enum remote_statement which, struct key_row *const *rows, size_t n)
+static void put_some_keys(struct rstore *s, enum remote_statement which, struct key_row *const *rows,
+                          size_t n, enum status stale)
 {
-    if (n == 0)
-        return;
     int64_t *numbers[K_NUMBERS];
     struct slice *keys = arena_alloc(&s->arena, n * sizeof *keys);
     struct slice *rests = arena_alloc(&s->arena, n * sizeof *rests);
@@ -93,9 +89,65 @@ static void put_keys(struct rstore *s, enum remote_statement which, struct key_r
         param_i64s(numbers[K_EXPIRE]), param_slices(values),
     };
     struct request r = {.text = rtext(s, which), .params = p, .nparams = 11, .nrows = n};
-    if (which == R_UPDATE_KEYS)
+    if (which == R_UPDATE_KEYS) {
         r.expect = STALE;
+        r.unexpected = stale;
+    }
     remote_add(s->conn, &r);
+}
+
+/* stale: what it is when a row to be updated is not there. */
+static void put_keys(struct rstore *s, enum remote_statement which, struct key_row *const *rows, size_t n,
+                     enum status stale)
+{
+    size_t bytes = 0;
+    for (size_t i = 0, from = 0; i < n; i++) {
+        bytes += rows[i]->key.n + rows[i]->value.n;
+        if (bytes < PIECE_BYTES && i + 1 < n)
+            continue;
+        put_some_keys(s, which, rows + from, i + 1 - from, stale);
+        from = i + 1;
+        bytes = 0;
+    }
+}
+
+static void delete_keys(struct rstore *s, struct key_row *const *rows, size_t n)
+{
+    int64_t *dbs = arena_alloc(&s->arena, n * sizeof *dbs);
+    struct slice *names = arena_alloc(&s->arena, n * sizeof *names);
+    for (size_t i = 0; i < n; i++) {
+        dbs[i] = rows[i]->db;
+        names[i] = remote_name_index(&s->arena, rows[i]->key);
+    }
+    const struct param p[] = {param_i64s(dbs), param_slices(names)};
+    struct request r = {.text = rtext(s, R_DELETE_NAMED_KEYS), .params = p, .nparams = 2, .nrows = n};
+    if (n > 0)
+        remote_add(s->conn, &r);
+}
+
+/* In the order they have: new ones come by name already. */
+static enum status apply_hard_keys(struct rstore *s, struct changes *c, struct error *err)
+{
+    struct key_row **gone = arena_alloc(&s->arena, c->nkeys * sizeof *gone);
+    struct key_row **known = arena_alloc(&s->arena, c->nkeys * sizeof *known);
+    struct key_row **other = arena_alloc(&s->arena, c->nkeys * sizeof *other);
+    size_t ngone = 0, nknown = 0, nother = 0;
+    for (size_t i = 0; i < c->nkeys; i++) {
+        struct key_row *k = &c->keys[i];
+        if (k->type == ROW_NONE)
+            gone[ngone++] = k;
+        else if (k->seq == 0 || k->seq >= STORE_PROVISIONAL || k->fresh || s->careful)
+            other[nother++] = k;
+        else
+            known[nknown++] = k;
+    }
+    enum status st = take_seqs(s, other, nother, err);
+    if (st != ST_OK)
+        return st;
+    delete_keys(s, gone, ngone);
+    put_keys(s, R_UPDATE_KEYS, known, nknown, ST_CONFLICT);
+    put_keys(s, R_UPSERT_KEYS, other, nother, ST_CONFLICT);
+    return ST_OK;
 }
 
 static enum status apply_keys(struct rstore *s, struct changes *c, struct error *err)
@@ -110,13 +162,13 @@ static enum status apply_keys(struct rstore *s, struct changes *c, struct error 
         else
             fresh[nfresh++] = k;
     }
-    enum status st = take_seqs(s, c, err);
+    enum status st = take_seqs(s, fresh, nfresh, err);
     if (st != ST_OK)
         return st;
     qsort(known, nknown, sizeof *known, by_name);
     qsort(fresh, nfresh, sizeof *fresh, by_name);
-    put_keys(s, R_UPDATE_KEYS, known, nknown);
-    put_keys(s, R_INSERT_KEYS, fresh, nfresh);
+    put_keys(s, R_UPDATE_KEYS, known, nknown, ST_INTERNAL);
+    put_keys(s, R_INSERT_KEYS, fresh, nfresh, ST_INTERNAL);
     return ST_OK;
 }
 
@@ -203,18 +255,27 @@ static void delete_table(struct rstore *s, enum item_table t, const struct item_
     remote_add(s->conn, &r);
 }
 
-/* Calls for each table with its stretch of sorted refs (or items, which begin with their ref). */
+static size_t weight(const void *ref, bool put)
+{
+    size_t n = ((const struct item_ref *)ref)->name.n + sizeof(struct item_row);
+    return put ? n + ((const struct item_row *)ref)->value.n : n;
+}
+
+/* Calls for each stretch of one table's sorted refs (or items, which begin with their ref). */
 static void each_table(struct rstore *s, const void **sorted, size_t n, bool put)
 {
+    size_t bytes = 0;
     for (size_t i = 0, from = 0; i < n; i++) {
         enum item_table t = ((const struct item_ref *)sorted[from])->table;
-        if (i + 1 < n && ((const struct item_ref *)sorted[i + 1])->table == t)
+        bytes += weight(sorted[i], put);
+        if (bytes < PIECE_BYTES && i + 1 < n && ((const struct item_ref *)sorted[i + 1])->table == t)
             continue;
         if (put)
             put_table(s, t, (const struct item_row *const *)&sorted[from], i + 1 - from);
         else
             delete_table(s, t, (const struct item_ref *const *)&sorted[from], i + 1 - from);
         from = i + 1;
+        bytes = 0;
     }
 }
 
@@ -223,10 +284,10 @@ static void apply_items(struct rstore *s, const struct changes *c)
     const void **order = arena_alloc(&s->arena, (c->ngone + c->nitems + 1) * sizeof *order);
     for (size_t i = 0; i < c->ngone; i++)
         order[i] = &c->gone[i];
-    each_table(s, order, sort_refs(order, c->ngone), false);
+    each_table(s, order, c->hard ? c->ngone : sort_refs(order, c->ngone), false);
     for (size_t i = 0; i < c->nitems; i++)
         order[i] = &c->items[i];
-    each_table(s, order, sort_refs(order, c->nitems), true);
+    each_table(s, order, c->hard ? c->nitems : sort_refs(order, c->nitems), true);
 }
 
 /* ---- the rest ---- */
@@ -246,13 +307,16 @@ void rapply_trash(struct rstore *s, const struct trash_row *rows, size_t n)
     remote_add(s->conn, &r);
 }
 
-void rapply_next_number(struct rstore *s, int64_t next)
+static void set_number(struct rstore *s, const char *name, int64_t v)
 {
     char text[24];
-    int n = snprintf(text, sizeof text, "%lld", (long long)next);
-    const struct param p[] = {param_bytes(SLICE("next_db_number")), param_bytes(slice_of(text, (size_t)n))};
-    struct request r = {.text = rtext(s, R_SET_META), .params = p, .nparams = 2};
-    remote_add(s->conn, &r);
+    snprintf(text, sizeof text, "%lld", (long long)v);
+    rstore_add_set_meta(s, name, text);
+}
+
+void rapply_next_number(struct rstore *s, int64_t next)
+{
+    set_number(s, "next_db_number", next);
     s->next_number = next;
 }
 
@@ -287,10 +351,10 @@ static enum status apply_dbs(struct rstore *s, const struct changes *c, struct e
 enum status rapply(struct store *base, struct changes *c, struct error *err)
 {
     struct rstore *s = rstore_of(base);
-    assert(!c->hard); /* journals are applied to files */
     if (s->asked != TXN_WRITE && s->asked != TXN_LAZY)
         return error_set(err, ST_INTERNAL, "apply without a transaction");
-    if (c->nkeys + c->ngone + c->nitems + c->ntrash + c->ndbs == 0)
+    size_t rows = c->nkeys + c->ngone + c->nitems + c->ntrash + c->ndbs;
+    if (rows == 0 && c->next_id == 0)
         return ST_OK;
     enum status st = rstore_connected(s, err);
     if (st != ST_OK)
@@ -298,13 +362,17 @@ enum status rapply(struct store *base, struct changes *c, struct error *err)
     rstore_begin_write(s);
     s->dirty = true;
     if (c->nkeys)
-        st = apply_keys(s, c, err);
+        st = c->hard ? apply_hard_keys(s, c, err) : apply_keys(s, c, err);
     if (st == ST_OK && c->ngone + c->nitems)
         apply_items(s, c);
     if (st == ST_OK)
         rapply_trash(s, c->trash, c->ntrash);
     if (st == ST_OK && c->ndbs)
         st = s->shared ? rshared_apply_dbs(s, c, err) : apply_dbs(s, c, err);
+    if (st == ST_OK && c->next_id)
+        set_number(s, "next_id", c->next_id);
     arena_reset(&s->arena);
+    if (st == ST_OK && c->hard && rows >= SLICE_ROWS)
+        st = rstore_run(s, err);
     return st;
 }

@@ -3,14 +3,11 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
-#include "sql/remote.h"
-#include "store/check.h"
+#include "store/check_internal.h"
 #include "store/remote_open.h"
-#include "store/remote_schema.h"
-#include "store/store.h"
+#include "store/remote_store.h"
 
-#define MAX_SHOWN 20 /* findings printed of each kind */
-#define LIMIT_MS  (3600 * 1000)
+#define LIMIT_MS (3600 * 1000)
 
 #define STR2(x) #x
 #define STR(x)  STR2(x)
@@ -105,10 +102,9 @@ static const struct check {
 
 /* Planned for many rows, unlike what a server asks for. */
 static const char *const setup[REMOTE_DIALECTS] = {
-    [REMOTE_POSTGRES] = "SET enable_seqscan = on; SET enable_hashjoin = on; SET enable_mergejoin = on;"
-                        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+    [REMOTE_POSTGRES] = "SET enable_seqscan = on; SET enable_hashjoin = on; SET enable_mergejoin = on;",
     [REMOTE_MARIADB] = "SET sql_mode = 'PIPES_AS_CONCAT,IGNORE_SPACE', tx_isolation = 'REPEATABLE-READ',"
-                       " max_statement_time = 0; START TRANSACTION READ ONLY",
+                       " max_statement_time = 0",
 };
 
 struct findings {
@@ -120,7 +116,7 @@ static enum status show(void *arg, const struct remote_row *row)
 {
     struct findings *f = arg;
     struct slice text = row->cells[0];
-    if (++f->n <= MAX_SHOWN)
+    if (++f->n <= CHECK_SHOWN)
         fprintf(f->out, "%s  %.*s\n", f->n == 1 ? "WRONG\n" : "", (int)text.n, text.p);
     return ST_OK;
 }
@@ -138,37 +134,71 @@ static enum status run_check(struct remote *c, const struct check *k, FILE *out,
     *ret_found = f.n;
     if (st != ST_OK)
         fprintf(out, "UNREADABLE\n");
-    else if (f.n > MAX_SHOWN)
-        fprintf(out, "  and %" PRIu64 " more\n", f.n - MAX_SHOWN);
+    else if (f.n > CHECK_SHOWN)
+        fprintf(out, "  and %" PRIu64 " more\n", f.n - CHECK_SHOWN);
     else if (f.n == 0)
         fprintf(out, "ok (%.1f s)\n", (double)(clock_mono_us() - start) / 1e6);
     fflush(out);
     return st;
 }
 
-enum status remote_store_check(const char *url, FILE *out, bool *ret_ok, struct error *err)
+enum status remote_check_tables(struct check_session *k, FILE *out, uint64_t *ret_found, struct error *err)
 {
-    const struct remote_options o = {.url = url, .connect_ms = 10000, .timeout_ms = LIMIT_MS};
-    struct remote *c;
-    uint64_t total = 0;
-    enum status st = remote_open(&o, &c, err);
-    if (st != ST_OK)
-        return st;
-    st = remote_schema_expect(c, err);
-    if (st == ST_OK)
-        st = remote_script(c, setup[c->dialect], err);
-    if (st == ST_OK)
-        fprintf(out, "schema version %d\n", REMOTE_SCHEMA_VERSION);
+    struct remote *c = rstore_of(k->store)->conn;
+    enum status st = ST_OK;
+    *ret_found = 0;
     for (size_t i = 0; st == ST_OK && i < sizeof checks / sizeof checks[0]; i++) {
         uint64_t found;
         st = run_check(c, &checks[i], out, &found, err);
-        total += found;
+        *ret_found += found;
     }
-    remote_close(c);
+    return st;
+}
+
+/* ---- opening ---- */
+
+static enum status take_count(void *arg, const struct remote_row *row)
+{
+    *(int64_t *)arg = remote_i64(row, 0);
+    return ST_OK;
+}
+
+static enum status count_pending(struct check_session *k, struct error *err)
+{
+    static const char *const texts[REMOTE_DIALECTS] = {
+        [REMOTE_POSTGRES] = "SELECT count(*) FROM larder_journal WHERE seq > $1",
+        [REMOTE_MARIADB] = "SELECT count(*) FROM larder_journal WHERE seq > ?1",
+    };
+    struct rstore *s = rstore_of(k->store);
+    enum status st = store_journal_state(k->store, &k->state, err);
+    const struct param p[] = {param_i64(k->state.applied)};
+    struct request r = {
+        .text = texts[s->conn->dialect], .params = p, .nparams = 1, .fn = take_count, .arg = &k->pending};
     if (st != ST_OK)
         return st;
-    *ret_ok = total == 0;
-    if (total)
-        fprintf(out, "%" PRIu64 " %s\n", total, total == 1 ? "finding" : "findings");
-    return ST_OK;
+    remote_add(s->conn, &r);
+    return rstore_run(s, err);
+}
+
+/* A moment of its own for everybody who only looks. */
+enum status remote_check_open(const char *url, bool owned, struct check_session *ret, struct error *err)
+{
+    const struct store_options o = {.url = url, .timeout_ms = LIMIT_MS, .read_only = true};
+    struct check_session k = {.owned = owned};
+    enum status st = remote_store_open(&o, &k.store, err);
+    if (st != ST_OK)
+        return st;
+    struct rstore *s = rstore_of(k.store);
+    st = remote_script(s->conn, setup[s->conn->dialect], err);
+    if (st == ST_OK && owned)
+        st = rlock_try(s, err);
+    if (st == ST_OK)
+        st = store_begin(k.store, owned ? STORE_WRITE : STORE_READ, NULL, err);
+    if (st == ST_OK)
+        st = count_pending(&k, err);
+    if (st != ST_OK)
+        check_close(&k);
+    else
+        *ret = k;
+    return st;
 }

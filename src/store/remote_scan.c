@@ -121,7 +121,7 @@ enum status rscan_keys(struct store *base, const struct key_scan *q, store_key_f
         first = q->after;
     page.has_after = by_key && q->has_after && !is_long(first) && first.p == q->after.p;
     buf_add_slice(&from, widen_down(first));
-    enum status st = rstore_connected(s, err);
+    enum status st = left ? rstore_connected(s, err) : ST_OK;
     while (st == ST_OK && left > 0 && full) {
         struct rfound f = {.store = s};
         bool among = false;
@@ -304,7 +304,7 @@ enum status rscan_items(struct store *base, const struct item_scan *q, store_ite
                         struct error *err)
 {
     struct item_reader r = {.store = rstore_of(base), .q = q, .left = q->limit, .full = true};
-    enum status st = rstore_connected(r.store, err);
+    enum status st = r.left ? rstore_connected(r.store, err) : ST_OK;
     widen(&r);
     if (r.widened) {
         r.skip = q->skip;

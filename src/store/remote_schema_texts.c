@@ -75,6 +75,12 @@ static const char postgres_1[] =
     "CREATE TABLE larder_zset_block (id bigint NOT NULL, block bigint NOT NULL, score float8 NOT NULL,"
     " count bigint NOT NULL, member bytea NOT NULL, PRIMARY KEY (id, block)) WITH (fillfactor = 80);"
     "CREATE TABLE larder_trash (id bigint NOT NULL, type smallint NOT NULL, PRIMARY KEY (id, type));"
+    /* Of a server that has the tables for itself. Rows come and go all the time, so their room is looked for often. */
+    "CREATE TABLE larder_journal (seq bigint PRIMARY KEY, changes bytea NOT NULL)"
+    " WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0,"
+    "  toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 5000,"
+    "  toast.autovacuum_vacuum_cost_delay = 0);"
+    "ALTER TABLE larder_journal ALTER COLUMN changes SET STORAGE EXTERNAL;"
 
     /* Helpers of the views, and of people. */
     "CREATE FUNCTION larder_now() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS"
@@ -119,9 +125,17 @@ static const char postgres_1[] =
     " 'SELECT (1818324580::bigint << 32) | ''larder_meta''::regclass::oid::bigint';"
     "CREATE FUNCTION larder_enter(db integer, key bytea) RETURNS integer LANGUAGE plpgsql SET search_path FROM CURRENT AS $$"
     " DECLARE result integer; BEGIN"
-    " IF NOT pg_try_advisory_xact_lock_shared(larder_lock_key()) THEN"
+    " IF NOT pg_try_advisory_xact_lock_shared(larder_lock_key()) OR NOT pg_try_advisory_xact_lock_shared("
+    "   (1818324581::bigint << 32) | 'larder_meta'::regclass::oid::bigint) THEN"
     "  RAISE EXCEPTION 'a Larder server has these tables for itself alone (mode exclusive)'"
     "   USING ERRCODE = 'lock_not_available'; END IF;"
+    /* One that had them, and ended badly or has lost its connection: it shall know that they have changed. */
+    " IF (SELECT m.value FROM larder_meta AS m WHERE m.name = 'owner') <> '' THEN"
+    "  IF EXISTS (SELECT 1 FROM larder_journal AS j WHERE j.seq >"
+    "    (SELECT m.value::bigint FROM larder_meta AS m WHERE m.name = 'applied')) THEN"
+    "   RAISE EXCEPTION 'the journal of a Larder server has to be applied first: start one'"
+    "    USING ERRCODE = 'lock_not_available'; END IF;"
+    "  UPDATE larder_meta AS m SET value = '' WHERE m.name = 'owner'; END IF;"
     " PERFORM pg_advisory_xact_lock_shared((1818324579::bigint << 32) | 'larder_meta'::regclass::oid::bigint);"
     " PERFORM pg_advisory_xact_lock(((1818324600::bigint + (get_byte(sha256(key), 0) * 2"
     "  + get_byte(sha256(key), 1) / 128)) << 32) | 'larder_meta'::regclass::oid::bigint);"
@@ -185,7 +199,8 @@ static const char postgres_1[] =
     " PERFORM larder_counted(num, -1, -(old.expire_at > 0)::integer); RETURN true; END $$;"
 
     "INSERT INTO larder_meta (name, value) VALUES ('schema_version', '1'), ('next_id', '1'),"
-    " ('next_db_number', '0'), ('owner', ''), ('synced', '0'), ('created', to_char(now(), 'YYYY-MM-DD\"T\"HH24:MI:SSOF'));";
+    " ('next_db_number', '0'), ('owner', ''), ('synced', '0'), ('applied', '0'), ('applying', '0'),"
+    " ('created', to_char(now(), 'YYYY-MM-DD\"T\"HH24:MI:SSOF'));";
 
 /* ---- MariaDB ---- */
 
@@ -209,8 +224,16 @@ static const char postgres_1[] =
 
 /* What both procedures begin with: num is the database's number. */
 #define MD_ENTER                                                                                             \
-    " IF IS_USED_LOCK(larder_lock_name()) IS NOT NULL THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT ="       \
+    " IF IS_USED_LOCK(larder_lock_name()) IS NOT NULL OR IS_USED_LOCK(larder_reader_name()) IS NOT NULL THEN" \
+    "  SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT ="                                                           \
     "  'a Larder server has these tables for itself alone (mode exclusive)'; END IF;"                        \
+    /* One that had them, and ended badly or has lost its connection: it shall know that they have changed. */ \
+    " IF (SELECT value FROM larder_meta WHERE name = 'owner') <> '' THEN"                                    \
+    "  IF EXISTS (SELECT 1 FROM larder_journal WHERE seq >"                                                  \
+    "   (SELECT CAST(value AS SIGNED) FROM larder_meta WHERE name = 'applied')) THEN"                        \
+    "   SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT ="                                                          \
+    "   'the journal of a Larder server has to be applied first: start one'; END IF;"                        \
+    "  UPDATE larder_meta SET value = '' WHERE name = 'owner'; END IF;"                                      \
     " SELECT n INTO num FROM larder_lock WHERE n = -1 LOCK IN SHARE MODE;"                                   \
     " SELECT n INTO num FROM larder_lock WHERE n = CONV(SUBSTR(SHA2(p_key, 256), 1, 3), 16, 10) DIV 8"       \
     "  FOR UPDATE;"                                                                                          \
@@ -259,11 +282,15 @@ static const char mariadb_tables[] =
     "INSERT IGNORE INTO larder_lock WITH RECURSIVE s (n) AS (SELECT -1 UNION ALL SELECT n + 1 FROM s WHERE n < 511)"
     " SELECT n FROM s;"
     "CREATE TABLE IF NOT EXISTS larder_trash (id BIGINT NOT NULL, type SMALLINT NOT NULL,"
-    " PRIMARY KEY (id, type))" MD_TABLE;
+    " PRIMARY KEY (id, type))" MD_TABLE
+    /* Of a server that has the tables for itself. */
+    "CREATE TABLE IF NOT EXISTS larder_journal (seq BIGINT PRIMARY KEY, changes LONGBLOB NOT NULL)" MD_TABLE;
 
 static const char mariadb_routines[] =
     "CREATE OR REPLACE FUNCTION larder_lock_name() RETURNS VARCHAR(64) DETERMINISTIC NO SQL SQL SECURITY INVOKER"
     " RETURN CONCAT('larder ', SUBSTR(SHA2(CONCAT(DATABASE(), '.larder_meta'), 256), 1, 40));"
+    "CREATE OR REPLACE FUNCTION larder_reader_name() RETURNS VARCHAR(64) DETERMINISTIC NO SQL SQL SECURITY INVOKER"
+    " RETURN CONCAT('larder reader ', SUBSTR(SHA2(CONCAT(DATABASE(), '.larder_meta'), 256), 1, 40));"
     "CREATE OR REPLACE FUNCTION larder_name(name LONGBLOB) RETURNS VARBINARY(1024) DETERMINISTIC NO SQL"
     " SQL SECURITY INVOKER RETURN IF(LENGTH(name) <= 1000, name,"
     "  CONCAT(SUBSTR(name, 1, 992), UNHEX(SHA2(name, 256))));"
@@ -355,7 +382,7 @@ static const char mariadb_views[] =
              MD_TEXT(MD_WHOLE("i.member", "i.member_rest")) " AS member, i.score AS score", "k.expire_at", "")
 
     "INSERT IGNORE INTO larder_meta (name, value) VALUES ('next_id', '1'), ('next_db_number', '0'), ('owner', ''), ('synced', '0'),"
-    " ('created', DATE_FORMAT(UTC_TIMESTAMP(), '%Y-%m-%dT%H:%i:%sZ')), ('schema_version', '1');";
+    " ('applied', '0'), ('applying', '0'), ('created', DATE_FORMAT(UTC_TIMESTAMP(), '%Y-%m-%dT%H:%i:%sZ')), ('schema_version', '1');";
 
 /* clang-format on */
 

@@ -137,10 +137,7 @@ static enum status try_to_begin(struct rstore *s, bool write, struct rfound *f, 
         add_lock(s, s->everything ? R_LOCK_ALL : R_LOCK_SOME);
         lock_expected(s);
     } else {
-        if (rtext(s, R_SNAPSHOT))
-            remote_add_text(s->conn, rtext(s, R_SNAPSHOT));
-        remote_add_text(s->conn, rtext(s, R_BEGIN_READ));
-        s->begun = true;
+        rstore_begin_read(s);
     }
     struct request r = {.text = rtext(s, R_LOAD_DBS), .fn = rstore_take_db, .arg = &l};
     remote_add(s->conn, &r);

@@ -3,7 +3,8 @@
    A transaction begins here when the first change is applied: until then reads stand for themselves, because
    nobody else writes (a lock says so), and BEGIN, the changes and COMMIT go out together. A commit whose
    answer does not come is ST_UNKNOWN. After a connection was lost the next transaction makes another one,
-   takes the lock again and tells that others may have written. */
+   takes the lock again and tells that others may have written, unless it is known that nobody has. A store
+   that only reads sees one state in each transaction. */
 #include "store/remote_store.h"
 
 #include <assert.h>
@@ -64,63 +65,20 @@ static enum status take_i64(void *arg, const struct remote_row *row)
     return ST_OK;
 }
 
-/* Tries to take the tables for this process alone, or for all who share them. */
-static enum status take_lock(struct rstore *s, bool *ret, struct error *err)
-{
-    int64_t taken = 0;
-    struct request r = {.text = rtext(s, s->shared ? R_GUARD_SHARED : R_LOCK), .fn = take_i64, .arg = &taken};
-    remote_add(s->conn, &r);
-    enum status st = rstore_run(s, err);
-    *ret = taken == 1;
-    return st;
-}
-
-struct text {
-    char *out;
-    size_t cap;
-};
-
-static enum status take_text(void *arg, const struct remote_row *row)
-{
-    struct text *t = arg;
-    snprintf(t->out, t->cap, "%.*s", (int)row->cells[0].n, row->cells[0].p ? row->cells[0].p : "");
-    return ST_OK;
-}
-
-static enum status locked(struct rstore *s, struct error *err)
-{
-    struct error ignored;
-    char owner[120] = "";
-    struct text t = {owner, sizeof owner};
-    struct request r = {
-        .text = "SELECT value FROM larder_meta WHERE name = 'owner'", .fn = take_text, .arg = &t};
-    remote_add(s->conn, &r);
-    if (rstore_run(s, &ignored) != ST_OK)
-        owner[0] = '\0';
-    return error_set(err, ST_LOCKED, "%s is in use by another server%s%s", s->conn->place,
-                     owner[0] ? ": " : "", owner);
-}
-
-/* Waits up to busy_ms. */
-static enum status lock(struct rstore *s, struct error *err)
-{
-    int64_t deadline = clock_mono_us() + (int64_t)s->busy_ms * 1000;
-    for (;;) {
-        bool taken;
-        enum status st = take_lock(s, &taken, err);
-        if (st != ST_OK || taken)
-            return st;
-        if (clock_mono_us() >= deadline)
-            return locked(s, err);
-        struct timespec pause = {.tv_nsec = 20000000};
-        nanosleep(&pause, NULL);
-    }
-}
-
 static enum status connect_now(struct rstore *s, struct error *err)
 {
     struct remote_options o = {.url = s->url, .connect_ms = CONNECT_MS, .timeout_ms = s->timeout_ms};
     return remote_open(&o, &s->conn, err);
+}
+
+void rstore_begin_read(struct rstore *s)
+{
+    if (s->begun)
+        return;
+    if (rtext(s, R_SNAPSHOT))
+        remote_add_text(s->conn, rtext(s, R_SNAPSHOT));
+    remote_add_text(s->conn, rtext(s, R_BEGIN_READ));
+    s->begun = true;
 }
 
 /* A new connection in the place of a lost one. */
@@ -132,12 +90,8 @@ static enum status reconnect(struct rstore *s, struct error *err)
         return ST_IO;
     }
     enum status st = connect_now(s, err);
-    if (st == ST_OK) {
-        uint32_t patience = s->busy_ms;
-        s->busy_ms = 0;
-        st = lock(s, err);
-        s->busy_ms = patience;
-    }
+    if (st == ST_OK)
+        st = rlock_again(s, err);
     if (st == ST_OK) {
         s->backoff_ms = BACKOFF_MIN_MS;
         s->reconnects++;
@@ -151,8 +105,11 @@ static enum status reconnect(struct rstore *s, struct error *err)
 
 enum status rstore_connected(struct rstore *s, struct error *err)
 {
-    if (s->conn && !s->conn->lost)
+    if (s->conn && !s->conn->lost) {
+        if (s->snapshots && s->asked == TXN_READ)
+            rstore_begin_read(s);
         return still_good(s, err);
+    }
     if (s->asked != TXN_NONE) {
         s->failed = ST_IO;
         return error_set(err, ST_IO, "the connection to the database was lost");
@@ -199,6 +156,9 @@ static void do_rollback(struct store *base)
     struct error ignored;
     s->next_number = -1;
     s->told_valid = false;
+    s->dropped_to = 0;
+    s->dropped = -1;
+    s->careful |= s->failed == ST_CONFLICT;
     if (s->begun && s->conn && !s->dirty && s->failed == ST_OK) { /* nothing depends on how it ends */
         remote_add_text(s->conn, "ROLLBACK");
         remote_post(s->conn);
@@ -233,7 +193,7 @@ static enum status do_commit(struct store *base, struct error *err)
     remote_add_text(s->conn, "COMMIT");
     st = rstore_run(s, err);
     if (st == ST_OK) {
-        s->begun = false;
+        s->begun = s->careful = false;
         s->asked = TXN_NONE;
         return ST_OK;
     }
@@ -293,7 +253,7 @@ enum status rstore_get_meta(struct rstore *s, const char *name, int64_t *ret, st
     return st == ST_OK && *ret < 0 ? no_meta(name, err) : st;
 }
 
-static void add_set_meta(struct rstore *s, const char *name, const char *value)
+void rstore_add_set_meta(struct rstore *s, const char *name, const char *value)
 {
     const struct param p[] = {param_bytes(slice_str(name)), param_bytes(slice_str(value))};
     struct request r = {.text = rtext(s, R_SET_META), .params = p, .nparams = 2};
@@ -387,38 +347,45 @@ static enum status create_dbs(struct rstore *s, uint32_t n, struct error *err)
     }
     char text[24];
     snprintf(text, sizeof text, "%" PRId64, next);
-    add_set_meta(s, "next_db_number", text);
+    rstore_add_set_meta(s, "next_db_number", text);
     return st;
 }
 
 /* ---- opening and closing ---- */
 
-/* "pid 4711 on host box since 2024-05-01 12:00:00 UTC" */
-static void describe_self(char *out, size_t cap)
-{
-    char host[65] = "?", when[32] = "";
-    struct tm tm;
-    time_t now = (time_t)(clock_wall_us() / 1000000);
-    (void)gethostname(host, sizeof host - 1);
-    if (gmtime_r(&now, &tm))
-        strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &tm);
-    snprintf(out, cap, "pid %ld on host %s since %s UTC", (long)getpid(), host, when);
-}
-
 static enum status set_up(struct rstore *s, void *arg, struct error *err)
 {
-    char owner[160];
     bool shared = *(bool *)arg;
     remote_add_text(s->conn, rtext(s, R_LOCK_ALL)); /* others may be doing the same */
     enum status st = create_dbs(s, s->databases, err);
     if (st != ST_OK)
         return st;
     if (!shared) {
-        describe_self(owner, sizeof owner);
-        add_set_meta(s, "owner", owner);
+        rstore_add_set_meta(s, "owner", s->owner);
         remote_add_text(s->conn, rtext(s, R_FOLD_COUNTS));
         remote_add_text(s->conn, rtext(s, R_CLEAR_COUNTS));
     }
+    return rstore_run(s, err);
+}
+
+enum status rstore_set_up(struct rstore *s, struct error *err)
+{
+    bool shared = s->shared;
+    s->shared = false; /* what begins a shared transaction is not there yet */
+    enum status st = in_transaction(s, set_up, &shared, err);
+    s->shared = shared;
+    s->read_only = st != ST_OK;
+    return st;
+}
+
+/* Nobody has the tables for itself any more. But a journal that could not be applied keeps its owner. */
+static enum status leave(struct rstore *s, struct error *err)
+{
+    bool pending;
+    enum status st = rjournal_pending(s, &pending, err);
+    if (st != ST_OK || pending)
+        return st;
+    rstore_add_set_meta(s, "owner", "");
     return rstore_run(s, err);
 }
 
@@ -427,10 +394,8 @@ static void do_close(struct store *base)
     struct rstore *s = rstore_of(base);
     struct error ignored;
     do_rollback(base);
-    if (s->conn && !s->read_only && !s->shared && !s->conn->lost) {
-        add_set_meta(s, "owner", "");
-        (void)(rstore_run(s, &ignored) == ST_OK);
-    }
+    if (s->conn && !s->read_only && !s->shared && !s->conn->lost)
+        (void)(leave(s, &ignored) == ST_OK);
     remote_close(s->conn);
     arena_release(&s->arena);
     buf_release(&s->text);
@@ -463,24 +428,22 @@ enum status remote_store_open(const struct store_options *o, struct store **ret,
     s->backoff_ms = BACKOFF_MIN_MS;
     s->databases = o->databases;
     s->soon = o->durability != DURABILITY_ALWAYS;
-    s->next_number = -1;
+    s->next_number = s->dropped = -1;
     s->read_only = true; /* until it is ours to write */
+    s->snapshots = o->read_only;
+    s->beside = o->beside != NULL;
+    s->fenced = o->beside || o->journaled;
     enum status st = connect_now(s, err);
     if (st == ST_OK) {
-        s->shared = s->base.contended = !s->conn->exclusive;
+        s->shared = s->base.contended = !s->conn->exclusive && !o->read_only;
         s->base.ops = s->shared ? &rshared_ops : &rstore_ops;
         s->told = mem_zalloc((s->databases + 1) * sizeof *s->told);
         st = o->read_only ? remote_schema_expect(s->conn, err) : ensure_schema(s, err);
     }
-    if (st == ST_OK && !o->read_only)
-        st = lock(s, err);
-    if (st == ST_OK && !o->read_only) {
-        bool shared = s->shared;
-        s->shared = false; /* what begins a shared transaction is not there yet */
-        st = in_transaction(s, set_up, &shared, err);
-        s->shared = shared;
-        s->read_only = st != ST_OK;
-    }
+    if (st == ST_OK && o->beside)
+        snprintf(s->owner, sizeof s->owner, "%s", rstore_of(o->beside)->owner);
+    if (st == ST_OK && (!o->read_only || o->beside))
+        st = rlock_enter(s, err);
     if (st != ST_OK) {
         do_close(&s->base);
         return st;
@@ -523,7 +486,7 @@ static enum status touch(struct rstore *s, void *arg, struct error *err)
     (void)arg;
     (void)err;
     snprintf(text, sizeof text, "%" PRId64, clock_wall_us());
-    add_set_meta(s, "synced", text);
+    rstore_add_set_meta(s, "synced", text);
     return ST_OK;
 }
 
@@ -543,7 +506,10 @@ static enum status do_sync(struct store *base, struct error *err)
     .scan_keys = rscan_keys, .scan_items = rscan_items, .count_items = rread_count_items,                    \
     .count_dead = rread_count_dead, .count_keys = rread_count_keys, .load_dbs = do_load_dbs,                 \
     .reserve_ids = do_reserve_ids, .apply = rapply, .commit = do_commit, .rollback = do_rollback,            \
-    .sweep = rsweep, .info = do_info, .set_durability = do_set_durability, .sync = do_sync,
+    .sweep = rsweep, .info = do_info, .set_durability = do_set_durability, .sync = do_sync,                  \
+    .journal_add = rjournal_add, .journal_each = rjournal_each, .journal_applying = rjournal_applying,       \
+    .journal_applied = rjournal_applied, .journal_drop = rjournal_drop, .journal_forget = rjournal_forget,   \
+    .journal_state = rjournal_state,
 
 static const struct store_ops rstore_ops = {COMMON_OPS};
 static const struct store_ops rshared_ops = {COMMON_OPS.expect = rshared_expect, .now_us = rshared_now_us};

@@ -1,6 +1,6 @@
 /* Private to the files of the store on a database server: remote_store.c (opening, transactions),
-   remote_texts.c, remote_read.c, remote_scan.c, remote_apply.c and remote_sweep.c. Everyone else sees
-   store/store.h. */
+   remote_lock.c, remote_texts.c, remote_read.c, remote_scan.c, remote_apply.c, remote_journal.c and
+   remote_sweep.c. Everyone else sees store/store.h. */
 #ifndef LARDER_STORE_REMOTE_STORE_H
 #define LARDER_STORE_REMOTE_STORE_H
 
@@ -39,6 +39,9 @@ enum remote_statement {
     R_ANYTHING,
     R_COUNT_FIELDS,
     R_LOCK,
+    R_LOCK_AGAIN,
+    R_LOCK_READER,
+    R_UNLOCK,
     R_SIZE,
     R_BEGIN,
     R_SNAPSHOT, /* before R_BEGIN_READ, where that does not say it all; else NULL */
@@ -54,10 +57,18 @@ enum remote_statement {
     R_GUARD_SHARED,
     R_CLOCK,
     R_SOON,
+    R_UPSERT_KEYS,
+    R_DELETE_NAMED_KEYS,
+    R_JOURNAL_ADD,
+    R_JOURNAL_PAGE,
+    R_JOURNAL_DROP,
+    R_JOURNAL_FORGET,
+    R_SET_APPLIED,
     R_STATEMENTS
 };
 
-#define STRIPES 512
+#define STRIPES      512
+#define ROWNER_BYTES 200
 
 struct rstore {
     struct store base;
@@ -66,7 +77,8 @@ struct rstore {
     uint32_t timeout_ms, busy_ms;
     uint32_t databases;
     bool read_only;
-    bool soon; /* commits need not be durable at once: the durability asks for less */
+    bool snapshots; /* transactions that read see one state */
+    bool soon;      /* commits need not be durable at once: the durability asks for less */
     enum { TXN_NONE, TXN_READ, TXN_LAZY, TXN_WRITE } asked; /* the transaction that the caller is in */
     bool begun;          /* the server has been told of it, or will be before anything else */
     bool dirty;          /* it has changed something */
@@ -77,6 +89,14 @@ struct rstore {
     uint64_t reconnects, round_trips, conflicts;
     int64_t next_number;       /* larder_meta's next_db_number; -1: has to be read */
     int64_t seq_next, seq_end; /* numbers for new key rows */
+    /* See remote_lock.c. */
+    char owner[ROWNER_BYTES]; /* what larder_meta calls us, when we have the tables for ourselves */
+    bool beside;              /* only reads, beside the session that has them */
+    bool fenced; /* what is remembered outlives a connection, if nobody else has had the tables meanwhile */
+    /* Of a store with a journal: see remote_journal.c and remote_apply.c. */
+    int64_t dropped_to; /* the journal has no rows up to here */
+    int64_t dropped;    /* how many the last statement removed; -1: there was none */
+    bool careful;       /* rows were not where they should be: they are looked for by their names */
     /* Of a shared store, for the running transaction: see remote_shared.c. */
     bool shared;
     struct store_expectation expected;
@@ -129,8 +149,14 @@ enum status rstore_run(struct rstore *s, struct error *err) MUST_CHECK;
 /* Connected, or ST_IO. For what happens outside of transactions. */
 enum status rstore_connected(struct rstore *s, struct error *err) MUST_CHECK;
 
+/* What a server that enters the tables leaves in larder_meta and larder_db. */
+enum status rstore_set_up(struct rstore *s, struct error *err) MUST_CHECK;
+
 /* Before the first statement of a write: BEGIN goes out with it. */
 void rstore_begin_write(struct rstore *s);
+
+/* Before the first statement of a transaction that sees one state. */
+void rstore_begin_read(struct rstore *s);
 
 enum status rstore_get_meta(struct rstore *s, const char *name, int64_t *ret, struct error *err) MUST_CHECK;
 
@@ -142,6 +168,19 @@ struct rlisting {
 };
 enum status rstore_take_db(void *arg, const struct remote_row *row);
 void rstore_add_get_meta(struct rstore *s, const char *name, int64_t *ret);
+void rstore_add_set_meta(struct rstore *s, const char *name, const char *value);
+
+/* ---- remote_lock.c ---- */
+
+/* Takes the tables, alone or with others, waiting for up to busy_ms; what an earlier server left in the
+   journal is in the tables then. */
+enum status rlock_enter(struct rstore *s, struct error *err) MUST_CHECK;
+
+/* Only takes them, for this session alone: ST_LOCKED when others have them. */
+enum status rlock_try(struct rstore *s, struct error *err) MUST_CHECK;
+
+/* The same on a new connection in the place of a lost one, without waiting. */
+enum status rlock_again(struct rstore *s, struct error *err) MUST_CHECK;
 
 /* ---- remote_shared.c ---- */
 
@@ -201,6 +240,20 @@ void rapply_next_number(struct rstore *s, int64_t next);
 
 enum status rapply(struct store *s, struct changes *c, struct error *err) MUST_CHECK;
 void rapply_trash(struct rstore *s, const struct trash_row *rows, size_t n);
+
+/* ---- remote_journal.c ---- */
+
+enum status rjournal_add(struct store *s, int64_t seq, struct slice row, struct error *err) MUST_CHECK;
+enum status rjournal_each(struct store *s, store_journal_fn *fn, void *arg, struct error *err) MUST_CHECK;
+enum status rjournal_applying(struct store *s, int64_t seq, struct error *err) MUST_CHECK;
+enum status rjournal_applied(struct store *s, int64_t seq, struct error *err) MUST_CHECK;
+enum status rjournal_drop(struct store *s, int64_t seq, uint32_t max, bool *ret_more,
+                          struct error *err) MUST_CHECK;
+enum status rjournal_forget(struct store *s, int64_t after, int64_t applied, struct error *err) MUST_CHECK;
+enum status rjournal_state(struct store *s, struct journal_state *ret, struct error *err) MUST_CHECK;
+
+/* Whether it has rows that are not in the tables. */
+enum status rjournal_pending(struct rstore *s, bool *ret, struct error *err) MUST_CHECK;
 
 /* ---- remote_sweep.c ---- */
 

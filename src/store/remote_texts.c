@@ -82,7 +82,14 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                        " EXISTS (SELECT 1 FROM larder_trash)::int",
         [R_COUNT_FIELDS] = "SELECT count(*), 0 FROM larder_hash WHERE id = $1 AND expire_at <> 0"
                            " AND expire_at BETWEEN $2 AND $3",
-        [R_LOCK] = "SELECT pg_try_advisory_lock(" PG_LOCK("1818324580") ")::int, 0",
+        /* The tables, when nobody reads beside somebody who had them, either: remote_lock.c. */
+        [R_LOCK] = "SELECT CASE WHEN NOT pg_try_advisory_lock(" PG_LOCK("1818324580") ") THEN 0"
+                   " WHEN pg_try_advisory_lock(" PG_LOCK("1818324581") ")"
+                   "  THEN pg_advisory_unlock(" PG_LOCK("1818324581") ")::int"
+                   " ELSE 1 - pg_advisory_unlock(" PG_LOCK("1818324580") ")::int END",
+        [R_LOCK_AGAIN] = "SELECT pg_try_advisory_lock(" PG_LOCK("1818324580") ")::int",
+        [R_LOCK_READER] = "SELECT pg_try_advisory_lock(" PG_LOCK("1818324581") ")::int",
+        [R_UNLOCK] = "SELECT pg_advisory_unlock(" PG_LOCK("1818324580") ")::int",
         [R_SIZE] = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint, 0 FROM pg_class AS c"
                    " WHERE c.relkind = 'r' AND starts_with(c.relname, 'larder_') AND pg_table_is_visible(c.oid)",
         [R_BEGIN] = "BEGIN",
@@ -106,8 +113,24 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                          "  expires = c.expires + excluded.expires",
         [R_DROP_COUNTS] = "DELETE FROM larder_count WHERE number = ANY ($1)",
         [R_SWEEP_LOCK] = "SELECT pg_try_advisory_xact_lock(" PG_LOCK("1818324578") ")::int, 0",
-        [R_GUARD_SHARED] = "SELECT pg_try_advisory_lock_shared(" PG_LOCK("1818324580") ")::int, 0",
+        [R_GUARD_SHARED] = "SELECT CASE WHEN NOT pg_try_advisory_lock_shared(" PG_LOCK("1818324580") ") THEN 0"
+                           " WHEN pg_try_advisory_lock_shared(" PG_LOCK("1818324581") ") THEN 1"
+                           " ELSE 1 - pg_advisory_unlock_shared(" PG_LOCK("1818324580") ")::int END",
         [R_CLOCK] = "SELECT " PG_CLOCK ", 0",
+        [R_UPSERT_KEYS] = "INSERT INTO larder_key (seq, db, key, key_rest, type, id, size, first, version,"
+                          " expire_at, value) SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+                          " ON CONFLICT (db, key) DO UPDATE SET type = excluded.type, id = excluded.id,"
+                          " size = excluded.size, first = excluded.first, version = excluded.version,"
+                          " expire_at = excluded.expire_at, value = excluded.value",
+        [R_DELETE_NAMED_KEYS] = "DELETE FROM larder_key AS k USING unnest($1, $2) AS u (db, key)"
+                                " WHERE k.db = u.db AND k.key = u.key",
+        [R_JOURNAL_ADD] = "INSERT INTO larder_journal (seq, changes) VALUES ($1, $2)",
+        [R_JOURNAL_PAGE] = "SELECT seq, changes FROM larder_journal WHERE seq > $1 ORDER BY seq LIMIT $2",
+        [R_JOURNAL_DROP] = "DELETE FROM larder_journal WHERE seq IN (SELECT seq FROM larder_journal"
+                           " WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3) RETURNING seq",
+        [R_JOURNAL_FORGET] = "DELETE FROM larder_journal WHERE seq > $1",
+        [R_SET_APPLIED] = "UPDATE larder_meta SET value = CASE name WHEN 'applied' THEN $1 ELSE 0 END::text"
+                          " WHERE name IN ('applied', 'applying')",
     },
     [REMOTE_MARIADB] = {
         [R_GET_KEY] = "SELECT " KEY_COLUMNS("k.`key`", "k.type") ", k.value FROM larder_key AS k"
@@ -165,8 +188,11 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                            " AND expire_at BETWEEN ?2 AND ?3",
         /* Nobody shares the tables: each who does holds a lock with a number. */
         [R_LOCK] = "SELECT IF(GET_LOCK(" MD_LOCK("") ", 0), IF((SELECT count(*) FROM seq_0_to_4095 WHERE"
-                   " IS_USED_LOCK(CONCAT(" MD_LOCK("shared ") ", seq)) IS NOT NULL) = 0, 1,"
-                   " RELEASE_LOCK(" MD_LOCK("") ") * 0), 0), 0",
+                   " IS_USED_LOCK(CONCAT(" MD_LOCK("shared ") ", seq)) IS NOT NULL) = 0"
+                   " AND IS_FREE_LOCK(" MD_LOCK("reader ") "), 1, RELEASE_LOCK(" MD_LOCK("") ") * 0), 0)",
+        [R_LOCK_AGAIN] = "SELECT GET_LOCK(" MD_LOCK("") ", 0)",
+        [R_LOCK_READER] = "SELECT GET_LOCK(" MD_LOCK("reader ") ", 0)",
+        [R_UNLOCK] = "SELECT RELEASE_LOCK(" MD_LOCK("") ")",
         [R_SIZE] = "SELECT coalesce(sum(data_length + index_length), 0), coalesce(sum(data_free), 0)"
                    " FROM information_schema.tables WHERE table_schema = DATABASE()"
                    " AND LEFT(table_name, LENGTH('larder_')) = 'larder_'",
@@ -189,8 +215,21 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
         [R_DROP_COUNTS] = "DELETE FROM larder_count WHERE number IN ({,|?1})",
         [R_SWEEP_LOCK] = "SELECT GET_LOCK(" MD_LOCK("sweep ") ", 0), 0",
         [R_GUARD_SHARED] = "SELECT GET_LOCK(CONCAT(" MD_LOCK("shared ") ", CONNECTION_ID() % 4096), 0)"
-                           " AND IS_FREE_LOCK(" MD_LOCK("") "), 0",
+                           " AND IS_FREE_LOCK(" MD_LOCK("") ") AND IS_FREE_LOCK(" MD_LOCK("reader ") ")",
         [R_CLOCK] = "SELECT " MD_CLOCK ", 0",
+        [R_UPSERT_KEYS] = "INSERT INTO larder_key (seq, db, `key`, key_rest, type, id, size, first, version,"
+                          " expire_at, value) VALUES {,|(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)}"
+                          " ON DUPLICATE KEY UPDATE type = VALUES(type), id = VALUES(id), size = VALUES(size),"
+                          " first = VALUES(first), version = VALUES(version), expire_at = VALUES(expire_at),"
+                          " value = VALUES(value)",
+        [R_DELETE_NAMED_KEYS] = "DELETE FROM larder_key WHERE (db, `key`) IN ({,|(?1, ?2)})",
+        [R_JOURNAL_ADD] = "INSERT INTO larder_journal (seq, changes) VALUES (?1, ?2)",
+        [R_JOURNAL_PAGE] = "SELECT seq, changes FROM larder_journal WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+        [R_JOURNAL_DROP] = "DELETE FROM larder_journal WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3"
+                           " RETURNING seq",
+        [R_JOURNAL_FORGET] = "DELETE FROM larder_journal WHERE seq > ?1",
+        [R_SET_APPLIED] = "UPDATE larder_meta SET value = IF(name = 'applied', ?1, 0)"
+                          " WHERE name IN ('applied', 'applying')",
     },
 };
 

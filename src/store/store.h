@@ -128,7 +128,9 @@ struct changes {
     int64_t next_id; /* ids below it are taken, see store_reserve_ids; 0: nothing new */
     /* Rows may come again after a crash: every row is brought to its state whatever the tables have. Deleted
        keys (ROW_NONE) lose their row. Key rows have a seq already; should it stand for another key by now,
-       they get another one. The order of all rows is kept. */
+       they get another one (on a database server, also when the tables have no such row). The order of
+       all rows is kept. Where rows turn out not to be where their numbers say, a database server may answer
+       ST_CONFLICT: it works when the same is tried again. */
     bool hard;
 };
 
@@ -294,6 +296,8 @@ struct store_ops {
     enum status (*journal_drop)(struct store *s, int64_t seq, uint32_t max, bool *ret_more,
                                 struct error *err);
     enum status (*journal_state)(struct store *s, struct journal_state *ret, struct error *err);
+    /* NULL: a commit either fails or has taken place. */
+    enum status (*journal_forget)(struct store *s, int64_t after, int64_t applied, struct error *err);
 
     /* Only of stores whose commits become durable later, see store_commits_later; else NULL. */
     int64_t (*last_ticket)(const struct store *s);
@@ -316,6 +320,11 @@ struct store_options {
     uint32_t busy_ms;    /* how long opening waits for another process's lock; afterwards nothing waits */
     uint32_t timeout_ms; /* how long a database server may take for an answer; 0: 10 s */
     bool read_only;      /* for inspection: no lock, no migration */
+    /* Of the two sessions of a store with a journal on a database server: the one that writes, and the one
+       that reads beside it. What such a store remembers outlives a lost connection, unless another server
+       has had the tables meanwhile: then everything is ST_LOCKED from there on. */
+    bool journaled;
+    struct store *beside;
 };
 
 /* Opens (creating and migrating) the database and takes it for this process alone:
@@ -327,7 +336,8 @@ struct journal_options {
     uint64_t max_bytes; /* of changes that are not in the tables yet; 0: every commit goes into the tables */
     uint32_t lag_ms;    /* how long the tables may be behind */
     uint32_t few_rows;  /* when nothing waits, up to so many go straight into the tables */
-    uint32_t lock_ms;   /* how long commits wait for a lock that another process holds */
+    uint32_t lock_ms;   /* how long commits wait for a lock that another process holds ... */
+    uint32_t away_ms;   /* ... and for a database server that cannot be reached */
 };
 
 /* The same with a journal in front of the tables and a thread that writes: commits become durable later. What
@@ -515,6 +525,14 @@ static inline MUST_CHECK enum status store_journal_drop(struct store *s, int64_t
                                                         bool *ret_more, struct error *err)
 {
     return s->ops->journal_drop(s, seq, max, ret_more, err);
+}
+
+/* After a commit of which nobody knows whether it took place: as if it had not. Rows behind `after` go, and
+   the tables are complete up to `applied`. */
+static inline MUST_CHECK enum status store_journal_forget(struct store *s, int64_t after, int64_t applied,
+                                                          struct error *err)
+{
+    return s->ops->journal_forget ? s->ops->journal_forget(s, after, applied, err) : ST_OK;
 }
 
 static inline MUST_CHECK enum status store_journal_state(struct store *s, struct journal_state *ret,

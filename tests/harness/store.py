@@ -1,6 +1,7 @@
 """Where a Larder under test keeps its data. The one place that makes store URLs.
 
 LARDER_TEST_STORE chooses the database: "sqlite" (default), "postgres" or "mariadb". Another database adds a class here.
+LARDER_TEST_MODE chooses how servers use a database server: "shared" (default) or "exclusive".
 """
 
 import atexit
@@ -11,6 +12,7 @@ import sqlite3
 from . import databases, wait
 
 CHOICE = os.environ.get("LARDER_TEST_STORE", "sqlite")
+MODE = os.environ.get("LARDER_TEST_MODE", "shared")
 
 
 # Whether the tables show one state as a whole, and whether everything in the journal is in them as well: as
@@ -18,6 +20,9 @@ CHOICE = os.environ.get("LARDER_TEST_STORE", "sqlite")
 WHOLE = "(SELECT value FROM larder_meta WHERE name = 'applying') = 0"
 CURRENT = f"""SELECT {WHOLE} AND NOT EXISTS (SELECT 1 FROM larder_journal WHERE seq >
               (SELECT value FROM larder_meta WHERE name = 'applied'))"""
+# The same where values are texts: rows that are missing.
+BEHIND = """SELECT count(*) FROM larder_journal WHERE seq >
+            (SELECT {} FROM larder_meta WHERE name = 'applied')"""
 
 
 class SqliteStore:
@@ -62,19 +67,25 @@ class ServerStore:
     def __init__(self, _folder=None, *, on=None, **options):
         self.server = on or server(self.kind)
         self.name = self.server.new_database()
+        self.alone = options.get("mode") == "exclusive"
         self.url = self.server.url(self.name, **options)
 
     def query(self, sql):
-        """Runs statements on a connection of their own; all rows, as texts."""
+        """Runs statements on a connection of their own; all rows, as texts. Waits until the tables are not behind what
+        was written."""
+        if self.alone:
+            wait.until(lambda: self.server.query(BEHIND.format(self.number), self.name) == [["0"]], "the tables are current")
         return self.server.query(sql, self.name)
 
 
 class PostgresStore(ServerStore):
     kind = "postgres"
+    number = "value::bigint"
 
 
 class MariaStore(ServerStore):
     kind = "mariadb"
+    number = "CAST(value AS SIGNED)"
 
 
 KINDS = {"sqlite": SqliteStore, "postgres": PostgresStore, "mariadb": MariaStore}
@@ -83,4 +94,5 @@ KINDS = {"sqlite": SqliteStore, "postgres": PostgresStore, "mariadb": MariaStore
 def new(folder):
     if CHOICE not in KINDS:
         raise ValueError(f"LARDER_TEST_STORE={CHOICE}: known are {', '.join(KINDS)}")
-    return KINDS[CHOICE](folder)
+    alone = CHOICE != "sqlite" and MODE == "exclusive"
+    return KINDS[CHOICE](folder, **({"mode": "exclusive"} if alone else {}))
