@@ -40,6 +40,9 @@ struct mariadb {
     size_t max_packet;   /* that the server takes */
     int64_t changed;     /* by the statements of one request so far */
     bool posted;         /* a packet is out whose answer nobody has taken */
+    bool tls;            /* is asked for */
+    bool several;        /* hosts to choose from */
+    bool read_only;      /* this one cannot be written to */
 };
 
 static struct mariadb *mariadb_of(struct remote *c)
@@ -67,6 +70,7 @@ static const struct {
     {ER_COLUMNACCESS_DENIED_ERROR, ST_DENIED},
     {ER_SPECIFIC_ACCESS_DENIED_ERROR, ST_DENIED},
     {ER_PROCACCESS_DENIED_ERROR, ST_DENIED},
+    {ER_BINLOG_CREATE_ROUTINE_NEED_SUPER, ST_DENIED},
     {ER_NO_SUCH_TABLE, ST_MISSING},
     {ER_BAD_DB_ERROR, ST_MISSING},
     {ER_NET_PACKET_TOO_LARGE, ST_INVALID},
@@ -86,6 +90,8 @@ static enum status fail(struct mariadb *m, struct error *err)
         m->base.lost = true;
         st = ST_IO;
     }
+    if (st == ST_READONLY && m->several) /* another has taken its place: look for it */
+        m->base.lost = true;
     return error_set(err, st, "%s: %.180s", m->base.place, mysql_error(m->conn));
 }
 
@@ -407,22 +413,38 @@ static void disconnect(struct remote *c)
     mem_free(m);
 }
 
+/* The library verifies the chain of a certificate when it has an authority to look for, and the name besides
+   when it is told to. */
 static enum status set_tls(struct mariadb *m, const struct url *u, struct error *err)
 {
-    const char *mode = url_param(u, "ssl-mode");
+    const char *mode = url_param(u, "ssl-mode"), *ca = url_param(u, "ssl-ca");
     my_bool yes = 1;
-    mysql_ssl_set(m->conn, url_param(u, "ssl-key"), url_param(u, "ssl-cert"), url_param(u, "ssl-ca"), NULL,
-                  NULL);
-    if (!mode || strcmp(mode, "preferred") == 0 || strcmp(mode, "disabled") == 0)
+    bool named = mode && strcmp(mode, "verify-identity") == 0;
+    bool chain = mode && strcmp(mode, "verify-ca") == 0;
+    m->tls = named || chain || (mode && strcmp(mode, "required") == 0);
+    if (mode && !m->tls && strcmp(mode, "preferred") != 0 && strcmp(mode, "disabled") != 0)
+        return error_set(
+            err, ST_INVALID,
+            "ssl-mode=%s: known are disabled, preferred, required, verify-ca and verify-identity", mode);
+    if (chain && !ca)
+        return error_set(err, ST_INVALID, "ssl-mode=verify-ca: ssl-ca must say whose certificates are good");
+    if (mode && strcmp(mode, "disabled") == 0)
         return ST_OK;
-    bool verify = strcmp(mode, "verify-ca") == 0 || strcmp(mode, "verify-identity") == 0;
-    if (!verify && strcmp(mode, "required") != 0)
-        return error_set(err, ST_INVALID,
-                         "ssl-mode=%s: known are disabled, required, verify-ca and verify-identity", mode);
-    mysql_options(m->conn, MYSQL_OPT_SSL_ENFORCE, &yes);
-    if (verify)
+    mysql_ssl_set(m->conn, url_param(u, "ssl-key"), url_param(u, "ssl-cert"), ca, NULL, NULL);
+    if (m->tls)
+        mysql_options(m->conn, MYSQL_OPT_SSL_ENFORCE, &yes);
+    if (named)
         mysql_options(m->conn, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &yes);
     return ST_OK;
+}
+
+/* The library goes on without TLS when the server has none. */
+static enum status check_tls(struct mariadb *m, struct error *err)
+{
+    if (!m->tls || mysql_get_ssl_cipher(m->conn))
+        return ST_OK;
+    return error_set(err, ST_DENIED, "%s: the server does not offer TLS, and the URL asks for it",
+                     m->base.place);
 }
 
 static enum status known_params(const struct url *u, struct error *err)
@@ -464,6 +486,8 @@ static enum status connect_to(struct mariadb *m, const struct remote_options *o,
         st = fail(m, err);
         m->base.lost = false;
     }
+    if (st == ST_OK)
+        st = check_tls(m, err);
     if (st != ST_OK) {
         mysql_close(m->conn);
         m->conn = NULL;
@@ -471,10 +495,11 @@ static enum status connect_to(struct mariadb *m, const struct remote_options *o,
     return st;
 }
 
-static enum status take_size(void *arg, const struct remote_row *row)
+static enum status take_settings(void *arg, const struct remote_row *row)
 {
     struct mariadb *m = arg;
     m->max_packet = (size_t)remote_i64(row, 0);
+    m->read_only = remote_i64(row, 1) != 0;
     return ST_OK;
 }
 
@@ -485,19 +510,40 @@ static enum status set_up(struct mariadb *m, struct error *err)
     snprintf(text, sizeof text,
              "SET NAMES binary, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1,"
              " tx_isolation = 'READ-COMMITTED', innodb_lock_wait_timeout = %u, max_statement_time = %u,"
-             " in_predicate_conversion_threshold = 0, eq_range_index_dive_limit = "
-             "2, time_zone = '+00:00'",
-             seconds, seconds);
+             " idle_transaction_timeout = %u, in_predicate_conversion_threshold = 0,"
+             " eq_range_index_dive_limit = 2, time_zone = '+00:00'",
+             seconds, seconds, remote_idle_ms(&m->base) / 1000);
     m->max_packet = SIZE_MAX;
     remote_add_text(&m->base, text);
-    struct request size = {.text = "SELECT @@max_allowed_packet", .fn = take_size, .arg = m};
-    remote_add(&m->base, &size);
+    struct request settings = {
+        .text = "SELECT @@max_allowed_packet, @@read_only", .fn = take_settings, .arg = m};
+    remote_add(&m->base, &settings);
     snprintf(m->base.server, sizeof m->base.server, "mariadb %.40s", mysql_get_server_info(m->conn));
     m->base.server[strcspn(m->base.server, "-")] = '\0';
     if (!mariadb_connection(m->conn) || mysql_get_server_version(m->conn) < 100600)
         return error_set(err, ST_INVALID, "%s: MariaDB 10.6 or later is needed, this is %s", m->base.place,
                          mysql_get_server_info(m->conn));
     return run(&m->base, err);
+}
+
+/* One that can only be read is passed over when there are others. */
+static enum status try_host(struct mariadb *m, const struct remote_options *o, const struct url *u,
+                            const struct url_host *h, struct error *err)
+{
+    enum status st = connect_to(m, o, u, h, err);
+    if (st != ST_OK)
+        return st;
+    st = set_up(m, err);
+    if (st == ST_OK && m->several && m->read_only)
+        st = error_set(err, ST_READONLY, "%s: no host can be written to", m->base.place);
+    if (st != ST_OK) {
+        mysql_close(m->conn);
+        m->conn = NULL;
+        m->text.len = 0;
+        m->nends = m->nwritten = 0;
+        m->base.lost = false;
+    }
+    return st;
 }
 
 static const struct remote_ops mariadb_ops = {
@@ -521,12 +567,11 @@ enum status mariadb_open(const struct remote_options *o, const struct url *u, st
     if (st == ST_OK && !u->database)
         st = error_set(err, ST_INVALID, "the URL of the store names no database: mysql://USER@HOST/DATABASE");
     if (st == ST_OK) {
-        st = connect_to(m, o, u, u->nhosts ? &u->hosts[0] : NULL, err);
+        m->several = u->nhosts > 1;
+        st = try_host(m, o, u, u->nhosts ? &u->hosts[0] : NULL, err);
         for (int i = 1; st != ST_OK && i < u->nhosts; i++)
-            st = connect_to(m, o, u, &u->hosts[i], err);
+            st = try_host(m, o, u, &u->hosts[i], err);
     }
-    if (st == ST_OK)
-        st = set_up(m, err);
     if (st != ST_OK) {
         disconnect(&m->base);
         return st;

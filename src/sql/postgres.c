@@ -465,8 +465,9 @@ static enum status set_up(struct postgres *p, const char *schema, struct error *
              "SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off;"
              "SET enable_hashjoin = off; SET enable_mergejoin = off; SET statement_timeout = %u;"
              "SET default_transaction_isolation = 'read committed'; SET client_min_messages = error;"
-             "SET idle_in_transaction_session_timeout = 60000; SET extra_float_digits = 1%s%s",
-             p->base.timeout_ms, schema ? "; SET search_path = " : "", schema ? schema : "");
+             "SET idle_in_transaction_session_timeout = %u; SET extra_float_digits = 1%s%s",
+             p->base.timeout_ms, remote_idle_ms(&p->base), schema ? "; SET search_path = " : "",
+             schema ? schema : "");
     if (PQsetnonblocking(p->conn, 1) != 0 || !PQenterPipelineMode(p->conn))
         return lost(p, err);
     enum status st = script(&p->base, text, err);

@@ -6,7 +6,8 @@
 
 #include "sql/remote_internal.h"
 
-#define PREFIX "larder_"
+#define PREFIX      "larder_"
+#define IDLE_MIN_MS 10000
 
 typedef enum status open_fn(const struct remote_options *o, const struct url *u, struct remote **ret,
                             struct error *err);
@@ -89,6 +90,11 @@ enum status remote_init(struct remote *c, const struct remote_options *o, const 
     const char *host = u->nhosts && u->hosts[0].name[0] ? u->hosts[0].name : "localhost";
     snprintf(c->place, sizeof c->place, "%s on %s", u->database ? u->database : "the database", host);
     return ST_OK;
+}
+
+unsigned remote_idle_ms(const struct remote *c)
+{
+    return c->timeout_ms > IDLE_MIN_MS ? c->timeout_ms : IDLE_MIN_MS;
 }
 
 void remote_expand(const struct remote *c, struct slice text, struct buf *out)

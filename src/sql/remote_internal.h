@@ -15,6 +15,10 @@ enum status mariadb_open(const struct remote_options *o, const struct url *u, st
 enum status remote_init(struct remote *c, const struct remote_options *o, const struct url *u,
                         struct error *err) MUST_CHECK;
 
+/* How long a transaction may wait for its next statement before the server ends it: a machine that has
+   vanished leaves locks behind which nobody else would take away. */
+unsigned remote_idle_ms(const struct remote *c);
+
 /* Adds a text to out, with the connection's prefix for larder_. */
 void remote_expand(const struct remote *c, struct slice text, struct buf *out);
 

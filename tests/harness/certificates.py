@@ -31,10 +31,10 @@ class Authority(Pair):
             "-subj", f"/CN={name}", "-keyout", self.key, "-out", self.cert,
         )  # fmt: skip
 
-    def issue(self, name, *, password=None, days=30):
+    def issue(self, name, *, password=None, days=30, names="DNS:localhost,IP:127.0.0.1"):
         pair = Pair(self.folder, name)
         request, extensions = self.folder / f"{name}.csr", self.folder / f"{name}.ext"
-        extensions.write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+        extensions.write_text(f"subjectAltName={names}\n")
         openssl(
             "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-subj", f"/CN={name}",
             "-keyout", pair.key, "-out", request, *(["-passout", f"pass:{password}"] if password else ["-noenc"]),

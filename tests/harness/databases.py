@@ -55,8 +55,10 @@ class Database:
     kind = "database"
     users = ("nobody",)
 
-    def __init__(self, durable=False):
+    def __init__(self, durable=False, settings=None):
+        """`settings` are more of those that its configuration file has."""
         self.durable = durable
+        self.settings = settings or {}
         self.user = unprivileged(*self.users)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"larder-{self.kind}-"))
         os.chmod(self.folder, 0o755)
@@ -138,6 +140,15 @@ class Database:
     def __exit__(self, *_):
         self.remove()
 
+    def give(self, source, name):
+        """A copy of a file that only the server may read."""
+        target = self.folder / name
+        shutil.copyfile(source, target)
+        target.chmod(0o600)
+        if os.getuid() == 0:
+            shutil.chown(target, self.user)
+        return str(target)
+
     def new_name(self):
         return f"test{os.getpid()}_{next(self.names)}"
 
@@ -160,7 +171,7 @@ class Postgres(Database):
             "listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": self.folder,
             "fsync": "on" if self.durable else "off", "max_connections": 200, "shared_buffers": "64MB",
             "max_wal_size": "2GB", "logging_collector": "off", "log_min_messages": "warning",
-            "log_checkpoints": "off", "autovacuum_naptime": "5s",
+            "log_checkpoints": "off", "autovacuum_naptime": "5s", **self.settings,
         }  # fmt: skip
         flags = [flag for name, value in settings.items() for flag in ("-c", f"{name}={value}")]
         return [f"{self.programs}/postgres", "-D", str(self.home), *flags]
@@ -225,6 +236,7 @@ class MariaDB(Database):
             f"--innodb-flush-log-at-trx-commit={1 if self.durable else 2}", "--innodb-log-file-size=64M",
             "--innodb-buffer-pool-size=128M", "--max-allowed-packet=1G", "--max-connections=300",
             "--performance-schema=OFF", f"--innodb-flush-method={'fsync' if self.durable else 'nosync'}",
+            *(f"--{name}={value}" for name, value in self.settings.items()),
         ]  # fmt: skip
 
     def answers(self):
