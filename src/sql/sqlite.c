@@ -290,7 +290,7 @@ static enum status begin_write(struct sqlite *c, bool lazy, struct error *err)
     enum status st = check_files(c, err);
     if (st != ST_OK)
         return st;
-    wal_keep_short(c->wal, c->db);
+    wal_keep_short(c->wal, c->db, c->busy_ms);
     st = set_level(c, c->sync == SQL_SYNC_ALWAYS && !lazy, err);
     return st == ST_OK ? run_raw(c, c->begin_write, err) : st;
 }
@@ -348,7 +348,9 @@ static enum status do_sync(struct sql *base, struct error *err)
 /* A moment is left for one who is about to let go: SQLite sleeps a millisecond and tries once more. */
 static void do_stop_waiting(struct sql *base)
 {
-    sqlite3_busy_timeout(conn_of(base)->db, 1);
+    struct sqlite *c = conn_of(base);
+    c->busy_ms = 1;
+    sqlite3_busy_timeout(c->db, c->busy_ms);
 }
 
 static enum status do_set_sync(struct sql *base, enum sql_sync sync, struct error *err)

@@ -15,6 +15,7 @@ struct sqlite {
     int owner_fd;    /* holds the flock; -1 when read_only */
     bool full;       /* what PRAGMA synchronous stands at: FULL or NORMAL */
     enum sql_sync sync;
+    int busy_ms; /* how long it waits for locks */
     int64_t data_version;
     int64_t page_size;
     int64_t auto_vacuum;

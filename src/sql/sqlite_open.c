@@ -184,7 +184,8 @@ static enum status open_database(struct sqlite *c, const struct sql_options *o, 
         return error_set(err, sqlite_status(rc, 0), "cannot open %s: %s", o->target, sqlite3_errstr(rc));
     }
     sqlite3_extended_result_codes(c->db, 1);
-    sqlite3_busy_timeout(c->db, (int)(o->busy_ms > INT32_MAX ? INT32_MAX : o->busy_ms));
+    c->busy_ms = (int)(o->busy_ms > INT32_MAX ? INT32_MAX : o->busy_ms);
+    sqlite3_busy_timeout(c->db, c->busy_ms);
     return ST_OK;
 }
 

@@ -15,13 +15,17 @@
 
 /* In pages of 4 KiB. For every CHECKPOINT_PAGES that the log has grown, the background copies: the more at a
    time, the more often a page was changed several times and is copied once. When all but FEW_PAGES are copied
-   the owner copies the rest itself, which is quick, and its next commit starts the log over. Beyond
-   LIMIT_PAGES it does so however many are left. */
+   the owner copies the rest itself, which is quick, and has the log start over. Beyond LIMIT_PAGES it does so
+   however many are left. */
 #define CHECKPOINT_PAGES 8192
 #define FEW_PAGES        512
 #define LIMIT_PAGES      49152
-/* When a reader keeps the log from being copied, the owner does not try at every commit. */
-#define RETRY_US 500000
+/* A log starts over when nobody reads in it. Whoever begins to read when all of it has been copied does not;
+   those who have begun before are waited for. The longest of ours is a batch of commands. */
+#define READERS_MS 10
+/* When one that takes longer keeps the log from starting over, the owner does not try at every commit. */
+#define RETRY_US      500000
+#define OVER_RETRY_US 100000
 
 struct wal {
     /* Owner's thread only. */
@@ -231,7 +235,7 @@ void wal_committed(struct wal *w, int pages)
     }
 }
 
-void wal_keep_short(struct wal *w, sqlite3 *owner)
+void wal_keep_short(struct wal *w, sqlite3 *owner, int busy_ms)
 {
     bool over = w->pages >= LIMIT_PAGES;
     bool few_left = w->pages >= CHECKPOINT_PAGES && w->pages - atomic_load(&w->copied) <= FEW_PAGES;
@@ -241,15 +245,16 @@ void wal_keep_short(struct wal *w, sqlite3 *owner)
         pthread_mutex_lock(&w->checkpoint);
     else if (pthread_mutex_trylock(&w->checkpoint) != 0)
         return;
-    int in_log = 0, copied = 0;
-    int rc = sqlite3_wal_checkpoint_v2(owner, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log, &copied);
+    sqlite3_busy_timeout(owner, READERS_MS);
+    int rc = sqlite3_wal_checkpoint_v2(owner, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+    sqlite3_busy_timeout(owner, busy_ms);
     pthread_mutex_unlock(&w->checkpoint);
-    if (rc == SQLITE_OK && copied == in_log) {
-        w->pages = 0; /* the next commit starts the log over */
+    if (rc == SQLITE_OK) {
+        w->pages = 0;
         w->asked_at = 0;
         atomic_store(&w->copied, 0);
     } else {
-        w->retry = clock_mono_us() + RETRY_US;
+        w->retry = clock_mono_us() + (over ? OVER_RETRY_US : RETRY_US);
     }
 }
 

@@ -23,8 +23,9 @@ void wal_stop(struct wal *w);
 /* The owner has committed; the log now has so many pages. */
 void wal_committed(struct wal *w, int pages);
 
-/* Between the owner's transactions: copies the whole log when it has become too long. */
-void wal_keep_short(struct wal *w, sqlite3 *owner);
+/* Between the owner's transactions: copies the whole log when it has become too long. busy_ms: how long the
+   owner waits for locks otherwise. */
+void wal_keep_short(struct wal *w, sqlite3 *owner, int busy_ms);
 
 /* Whether the background syncs the log once a second. */
 void wal_set_syncing(struct wal *w, bool on);

@@ -137,7 +137,7 @@ struct jstore {
 
     atomic_int_fast64_t scanned_us; /* when keys were last scanned by seq */
     atomic_bool others;             /* another process has written */
-    atomic_bool committing;         /* the thread is about to commit ... */
+    atomic_bool committing;         /* the thread is in a transaction that writes ... */
     atomic_uint_fast64_t commits;   /* ... and has, so many times */
     atomic_size_t journal_bytes;    /* of rows in the journal */
     struct histogram commit_us;     /* of groups, from the first change set in them on; the thread adds */

@@ -39,10 +39,27 @@ static void tell(struct jstore *s)
 
 /* ---- transactions; without the lock ---- */
 
+/* What a session that reads sees of a transaction that writes. Not its commit alone: when the database's log
+   starts over, which is before it, that looks like a change, too. */
+static void writes_begin(struct jstore *s)
+{
+    atomic_store(&s->committing, true);
+}
+
+static void writes_end(struct jstore *s)
+{
+    atomic_fetch_add(&s->commits, 1);
+    atomic_store(&s->committing, false);
+}
+
 static enum status begin(struct jstore *s, enum store_txn kind, struct error *err)
 {
     bool others = false;
+    if (kind != STORE_READ)
+        writes_begin(s);
     enum status st = store_begin(s->writer, kind, &others, err);
+    if (st != ST_OK && kind != STORE_READ)
+        writes_end(s);
     if (st == ST_OK && others) {
         atomic_store(&s->others, true);
         s->counts_doubtful = true;
@@ -77,16 +94,15 @@ static enum status doubt_counts(struct jstore *s, struct error *err)
 
 static enum status end(struct jstore *s, enum status st, struct error *err)
 {
-    if (st != ST_OK) {
+    if (st == ST_OK) {
+        st = store_commit(s->writer, err);
+        if (st == ST_OK || st == ST_UNKNOWN ||
+            st == ST_CONFLICT) /* which a row that was not there is told by */
+            s->doubt = s->base.far && st != ST_OK;
+    } else {
         store_rollback(s->writer);
-        return st;
     }
-    atomic_store(&s->committing, true);
-    st = store_commit(s->writer, err);
-    if (st == ST_OK || st == ST_UNKNOWN || st == ST_CONFLICT) /* which a row that was not there is told by */
-        s->doubt = s->base.far && st != ST_OK;
-    atomic_fetch_add(&s->commits, 1);
-    atomic_store(&s->committing, false);
+    writes_end(s);
     return st;
 }
 
@@ -534,10 +550,9 @@ static void sweep(struct jstore *s)
     struct sweep_result r;
     struct error err;
     pthread_mutex_unlock(&s->lock);
-    atomic_store(&s->committing, true);
+    writes_begin(s);
     enum status st = store_sweep(s->writer, &b, &r, &err);
-    atomic_fetch_add(&s->commits, 1);
-    atomic_store(&s->committing, false);
+    writes_end(s);
     pthread_mutex_lock(&s->lock);
     s->sweep_rows = 0;
     if (st != ST_OK)

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import resource
+import select
 import shutil
 import signal
 import sqlite3
@@ -336,6 +337,19 @@ def test_sql_writes_are_seen_at_once(larder, client):
     assert client("GET", "k") is None
     assert client("SET", "k", "again") == b"OK"
     assert client("GET", "k") == b"again"
+
+
+def test_our_own_log_that_starts_over_is_not_taken_for_anothers_write(fleet):
+    """Large transactions, so that SQLite writes, and begins its log anew, before they are committed."""
+    larder = fleet.larder("--page-cache", "64kb", "--journal-max", "256kb")
+    with larder.connect() as writer, larder.connect() as reader:
+        for round_ in range(5):
+            words = [word for i in range(4000) for word in (f"key:{i}", f"{round_}" * 4000)]
+            writer.send(encode(["MSET", *words]))
+            while not select.select([writer.socket], [], [], 0)[0]:
+                assert reader("GET", "other") is None
+            assert writer.read().value == b"OK"
+        assert b"external_changes:0" in reader("INFO", "larder")
 
 
 def test_the_sqlite_shell_reads_while_the_server_runs(larder, client):
