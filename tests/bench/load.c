@@ -2,12 +2,15 @@
    time, a rate that is not exceeded, and latency percentiles over all of it. Each connection sends `pipeline`
    commands, waits for all replies, and goes on.
 
-     load PORT CLIENTS PIPELINE SECONDS KEYS VALUE_BYTES READ_PERCENT [PREFIX [WRITE [RATE]]]
+     load PORT CLIENTS PIPELINE SECONDS KEYS VALUE_BYTES READ_PERCENT [PREFIX [WRITE [RATE [EVERY]]]]
 
-   WRITE: set (default), incr, hset (fields of one hash), lpush (one list), zadd (members of one sorted set).
+   WRITE: set (default), incr, hset (fields of one hash), lpush (one list), zadd (members of one sorted set),
+     mix (of twenty 12 set, 1 set of 4 KB, 3 hset, 2 zadd, 2 lpush).
    RATE: operations per second at most, 0 for as many as can be had.
+   EVERY: seconds from one report to the next; without it there is one, at the end.
 
-   Prints one JSON line: operations per second and latency percentiles of a round trip in microseconds. */
+   A report is a JSON line: operations per second and latencies of a round trip in microseconds, since the last
+   one; waiting_us is the age of the oldest round trip that has not ended. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -23,6 +26,7 @@
 #define MAX_PIPELINE 256
 #define IN_BYTES     (1 << 20)
 #define BUCKETS      4000000 /* one for each microsecond up to four seconds */
+#define LARGE_BYTES  4096    /* the large values of a mix */
 
 struct conn {
     int fd;
@@ -35,13 +39,18 @@ struct conn {
 struct load {
     int clients, pipeline, keys, value_bytes, read_percent;
     const char *prefix, *write;
-    double rate;
+    double rate, every;
     int64_t start_us;
     uint64_t begun; /* operations that were sent */
     uint64_t rnd;
-    char *value;
+    char value[LARGE_BYTES + 1];
+    struct conn *conns;
+
+    /* since the last report */
+    int64_t since_us;
     uint32_t *histogram;
-    uint64_t operations, errors;
+    uint64_t rounds, errors;
+    int64_t longest_us;
 };
 
 static int64_t now_us(void)
@@ -93,29 +102,43 @@ static size_t add_word(char *out, const char *word, int n)
     return (size_t)sprintf(out, "$%d\r\n%.*s\r\n", n, n, word);
 }
 
+/* Which write comes next, and how large it is. */
+static const char *choose(const struct load *l, uint64_t random, int *ret_bytes)
+{
+    static const char *const mix[20] = {"hset", "hset", "hset", "zadd", "zadd", "lpush", "lpush", "large"};
+    *ret_bytes = l->value_bytes;
+    if (strcmp(l->write, "mix") != 0)
+        return l->write;
+    const char *write = mix[random / 1000000 % 20];
+    if (write && strcmp(write, "large") == 0)
+        *ret_bytes = LARGE_BYTES;
+    return write ? write : "set";
+}
+
 static size_t add_write(const struct load *l, char *out, const char *key, int nkey, uint64_t random)
 {
     char score[32];
-    int nscore = snprintf(score, sizeof score, "%llu", (unsigned long long)(random % 1000000));
+    int nscore = snprintf(score, sizeof score, "%llu", (unsigned long long)(random % 1000000)), bytes;
+    const char *write = choose(l, random, &bytes);
     size_t n = 0;
-    if (strcmp(l->write, "incr") == 0) {
+    if (strcmp(write, "incr") == 0) {
         n += (size_t)sprintf(out + n, "*2\r\n$4\r\nINCR\r\n");
         return n + add_word(out + n, key, nkey);
     }
-    if (strcmp(l->write, "hset") == 0) {
+    if (strcmp(write, "hset") == 0) {
         n += (size_t)sprintf(out + n, "*4\r\n$4\r\nHSET\r\n$6\r\nmyhash\r\n");
         n += add_word(out + n, key, nkey);
-    } else if (strcmp(l->write, "zadd") == 0) {
+    } else if (strcmp(write, "zadd") == 0) {
         n += (size_t)sprintf(out + n, "*4\r\n$4\r\nZADD\r\n$6\r\nmyzset\r\n");
         n += add_word(out + n, score, nscore);
         return n + add_word(out + n, key, nkey);
-    } else if (strcmp(l->write, "lpush") == 0) {
+    } else if (strcmp(write, "lpush") == 0) {
         n += (size_t)sprintf(out + n, "*3\r\n$5\r\nLPUSH\r\n$6\r\nmylist\r\n");
     } else {
         n += (size_t)sprintf(out + n, "*3\r\n$3\r\nSET\r\n");
         n += add_word(out + n, key, nkey);
     }
-    return n + add_word(out + n, l->value, l->value_bytes);
+    return n + add_word(out + n, l->value, bytes);
 }
 
 /* Whether another round would be more than the rate allows. */
@@ -174,26 +197,48 @@ static void receive(struct load *l, struct conn *c)
         return;
     int64_t us = now_us() - c->sent_at;
     l->histogram[us < BUCKETS ? us : BUCKETS - 1]++;
-    l->operations += (uint64_t)l->pipeline;
+    l->rounds++;
+    if (us > l->longest_us)
+        l->longest_us = us;
     if (!too_fast(l))
         send_round(l, c);
 }
 
 static int64_t percentile(const struct load *l, double p)
 {
-    uint64_t rounds = l->operations / (uint64_t)l->pipeline, seen = 0;
+    uint64_t seen = 0;
     for (int64_t us = 0; us < BUCKETS; us++) {
         seen += l->histogram[us];
-        if ((double)seen >= (double)rounds * p / 100)
+        if ((double)seen >= (double)l->rounds * p / 100)
             return us;
     }
     return BUCKETS;
 }
 
+static void report(struct load *l)
+{
+    int64_t now = now_us(), waiting = 0;
+    for (int i = 0; i < l->clients; i++)
+        if (l->conns[i].waiting && now - l->conns[i].sent_at > waiting)
+            waiting = now - l->conns[i].sent_at;
+    double operations = (double)l->rounds * l->pipeline;
+    printf("{\"ops\": %.0f, \"errors\": %llu, \"p50_us\": %lld, \"p99_us\": %lld, \"p999_us\": %lld, "
+           "\"max_us\": %lld, \"waiting_us\": %lld}\n",
+           operations * 1e6 / (double)(now - l->since_us), (unsigned long long)l->errors,
+           (long long)percentile(l, 50), (long long)percentile(l, 99), (long long)percentile(l, 99.9),
+           (long long)l->longest_us, (long long)waiting);
+    fflush(stdout);
+    memset(l->histogram, 0, BUCKETS * sizeof *l->histogram);
+    l->rounds = l->errors = 0;
+    l->longest_us = 0;
+    l->since_us = now;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 8) {
-        fprintf(stderr, "usage: load PORT CLIENTS PIPELINE SECONDS KEYS VALUE_BYTES READ_PERCENT [PREFIX [WRITE [RATE]]]\n");
+        fprintf(stderr, "usage: load PORT CLIENTS PIPELINE SECONDS KEYS VALUE_BYTES READ_PERCENT "
+                        "[PREFIX [WRITE [RATE [EVERY]]]]\n");
         return 2;
     }
     int port = atoi(argv[1]);
@@ -206,21 +251,21 @@ int main(int argc, char **argv)
                      .prefix = argc > 8 ? argv[8] : "key:",
                      .write = argc > 9 ? argv[9] : "set",
                      .rate = argc > 10 ? atof(argv[10]) : 0,
+                     .every = argc > 11 ? atof(argv[11]) : 0,
                      .rnd = 88172645463325252u};
-    if (l.pipeline > MAX_PIPELINE || l.value_bytes > 4096 || l.clients < 1 || l.keys < 1)
+    if (l.pipeline > MAX_PIPELINE || l.value_bytes > LARGE_BYTES || l.clients < 1 || l.keys < 1)
         return 2;
-    l.value = malloc((size_t)l.value_bytes + 1);
     l.histogram = calloc(BUCKETS, sizeof *l.histogram);
-    memset(l.value, 'x', (size_t)l.value_bytes);
-    l.value[l.value_bytes] = '\0';
+    memset(l.value, 'x', LARGE_BYTES);
     int ep = epoll_create1(0);
-    struct conn *conns = calloc((size_t)l.clients, sizeof *conns);
+    struct conn *conns = l.conns = calloc((size_t)l.clients, sizeof *conns);
     for (int i = 0; i < l.clients; i++) {
         conns[i] = (struct conn){.fd = dial(port), .in = malloc(IN_BYTES)};
         struct epoll_event e = {.events = EPOLLIN, .data.ptr = &conns[i]};
         epoll_ctl(ep, EPOLL_CTL_ADD, conns[i].fd, &e);
     }
-    int64_t start = l.start_us = now_us(), end = start + (int64_t)(seconds * 1e6);
+    int64_t end = l.start_us = l.since_us = now_us();
+    end += (int64_t)(seconds * 1e6);
     for (int i = 0; i < l.clients; i++)
         send_round(&l, &conns[i]);
     while (now_us() < end) {
@@ -231,10 +276,10 @@ int main(int argc, char **argv)
         for (int i = 0; l.rate > 0 && i < l.clients && !too_fast(&l); i++)
             if (conns[i].waiting == 0)
                 send_round(&l, &conns[i]);
+        if (l.every > 0 && (double)(now_us() - l.since_us) >= l.every * 1e6)
+            report(&l);
     }
-    double took = (double)(now_us() - start) / 1e6;
-    printf("{\"ops\": %.0f, \"errors\": %llu, \"p50_us\": %lld, \"p99_us\": %lld, \"p999_us\": %lld}\n",
-           (double)l.operations / took, (unsigned long long)l.errors, (long long)percentile(&l, 50),
-           (long long)percentile(&l, 99), (long long)percentile(&l, 99.9));
+    if (l.rounds || l.every <= 0)
+        report(&l);
     return 0;
 }
