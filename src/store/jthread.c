@@ -58,8 +58,6 @@ static enum status begin(struct jstore *s, enum store_txn kind, struct error *er
     if (kind != STORE_READ)
         writes_begin(s);
     enum status st = store_begin(s->writer, kind, &others, err);
-    if (st != ST_OK && kind != STORE_READ)
-        writes_end(s);
     if (st == ST_OK && others) {
         atomic_store(&s->others, true);
         s->counts_doubtful = true;
@@ -69,6 +67,8 @@ static enum status begin(struct jstore *s, enum store_txn kind, struct error *er
         if (st != ST_OK)
             store_rollback(s->writer);
     }
+    if (st != ST_OK && kind != STORE_READ)
+        writes_end(s);
     return st;
 }
 
@@ -96,8 +96,8 @@ static enum status end(struct jstore *s, enum status st, struct error *err)
 {
     if (st == ST_OK) {
         st = store_commit(s->writer, err);
-        if (st == ST_OK || st == ST_UNKNOWN ||
-            st == ST_CONFLICT) /* which a row that was not there is told by */
+        /* A conflict is how a row that was not there is told. */
+        if (st == ST_OK || st == ST_UNKNOWN || st == ST_CONFLICT)
             s->doubt = s->base.far && st != ST_OK;
     } else {
         store_rollback(s->writer);
