@@ -1,7 +1,8 @@
 /* Orders of a memtable's rows and walks through them.
 
-   An order is a skip list of versions: it can be walked both ways, and a change costs what a search does. A
-   group has those that scans have asked for; the others cost nothing. */
+   An order is a list of leaves, each a sorted array of up to LEAF_MAX rows: a search halves the leaves, then
+   the rows of one, and reads memory that lies together; a change moves at most a leaf's rows. A group has the
+   orders that scans have asked for; the others cost nothing. */
 #include "store/memtable_internal.h"
 
 #include <assert.h>
@@ -10,12 +11,25 @@
 #include "base/mem.h"
 #include "store/rows.h"
 
-struct mem_node {
+#define LEAF_MIN    8 /* rows that a leaf has room for, doubled as it grows, */
+#define LEAF_MAX    (LEAF_MIN << (ORDER_LEAF_SIZES - 1)) /* up to this */
+#define LEAF_FILLED (LEAF_MAX * 3 / 4)                   /* in an order that is built from all its rows */
+
+struct spot {
     uint64_t rank; /* of v: decides most comparisons without a look at it */
     const struct version *v;
-    struct mem_node *prev;
-    unsigned height;         /* 1 and more */
-    struct mem_node *next[]; /* height of them */
+};
+
+struct leaf {
+    struct leaf *spare; /* the next one that is not in use */
+    unsigned size;      /* room for LEAF_MIN << size */
+    unsigned n;         /* never 0 in an order */
+    struct spot at[];
+};
+
+struct leaf_ref {
+    uint64_t rank; /* of the leaf's first row */
+    struct leaf *leaf;
 };
 
 struct order {
@@ -25,40 +39,55 @@ struct order {
         enum key_order key_order;
         enum item_order item_order;
     };
-    unsigned height; /* of the highest node */
-    struct mem_node *first[ORDER_LEVELS];
+    struct leaf_ref *leaves;
+    size_t n, cap;
 };
 
-/* ---- nodes ---- */
+/* ---- leaves ---- */
 
-/* A node is one higher with a chance of one in four. */
-static unsigned throw_height(struct memtable *m)
+static unsigned room(const struct leaf *l)
 {
-    m->dice ^= m->dice << 13;
-    m->dice ^= m->dice >> 7;
-    m->dice ^= m->dice << 17;
-    unsigned zeros = (unsigned)__builtin_ctzll(m->dice | (uint64_t)1 << (2 * (ORDER_LEVELS - 1)));
-    return 1 + zeros / 2;
+    return (unsigned)LEAF_MIN << l->size;
 }
 
-static struct mem_node *new_node(struct memtable *m, const struct version *v, uint64_t rank)
+static struct leaf *new_leaf(struct memtable *m, unsigned size)
 {
-    unsigned height = throw_height(m);
-    struct mem_node *n = m->spare[height - 1];
-    if (n)
-        m->spare[height - 1] = n->next[0];
+    struct leaf *l = m->spare[size];
+    if (l)
+        m->spare[size] = l->spare;
     else
-        n = mem_take(m, sizeof *n + height * sizeof n->next[0]);
-    n->rank = rank;
-    n->v = v;
-    n->height = height;
-    return n;
+        l = mem_take(m, sizeof *l + ((size_t)LEAF_MIN << size) * sizeof l->at[0]);
+    *l = (struct leaf){.size = size};
+    return l;
 }
 
-static void spare_node(struct memtable *m, struct mem_node *n)
+static void spare_leaf(struct memtable *m, struct leaf *l)
 {
-    n->next[0] = m->spare[n->height - 1];
-    m->spare[n->height - 1] = n;
+    l->spare = m->spare[l->size];
+    m->spare[l->size] = l;
+}
+
+/* Puts a leaf at a place in the list. Its first row is there already. */
+static void add_leaf(struct memtable *m, struct order *o, size_t place, struct leaf *l)
+{
+    if (o->n == o->cap) {
+        size_t cap = o->cap ? o->cap * 2 : 4;
+        struct leaf_ref *leaves = mem_take(m, cap * sizeof *leaves);
+        if (o->n)
+            memcpy(leaves, o->leaves, o->n * sizeof *leaves);
+        o->leaves = leaves;
+        o->cap = cap;
+    }
+    memmove(o->leaves + place + 1, o->leaves + place, (o->n - place) * sizeof *o->leaves);
+    o->leaves[place] = (struct leaf_ref){l->at[0].rank, l};
+    o->n++;
+}
+
+static void drop_leaf(struct memtable *m, struct order *o, size_t place)
+{
+    spare_leaf(m, o->leaves[place].leaf);
+    o->n--;
+    memmove(o->leaves + place, o->leaves + place + 1, (o->n - place) * sizeof *o->leaves);
 }
 
 /* ---- places ---- */
@@ -126,72 +155,113 @@ static bool belongs(const struct order *o, const struct version *v)
     return !v->item.gone && items_order_has(o->item_order, &v->item.row);
 }
 
-static bool comes_before(const struct order *o, const struct mem_node *n, uint64_t r, const struct version *v)
+static bool comes_before(const struct order *o, struct spot at, uint64_t r, const struct version *v)
 {
-    return n->rank != r ? n->rank < r : compare(o, n->v, v) < 0;
+    return at.rank != r ? at.rank < r : compare(o, at.v, v) < 0;
 }
 
-/* The links that a node at v's place hangs in, one for each level; the node before it, if any. */
-struct path {
-    struct mem_node **links[ORDER_LEVELS];
-    struct mem_node *before;
+/* Where a row is, or belongs: in the leaf before which no other may be, which may be its end. */
+struct place {
+    size_t leaf, i;
 };
 
-static void find_place(struct order *o, const struct version *v, uint64_t r, struct path *p)
+static struct place find_place(const struct order *o, const struct version *v, uint64_t r)
 {
-    struct mem_node **links = o->first;
-    p->before = NULL;
-    for (unsigned level = ORDER_LEVELS; level-- > 0;) {
-        if (level < o->height) {
-            struct mem_node *n;
-            while ((n = links[level]) && comes_before(o, n, r, v)) {
-                p->before = n;
-                links = n->next;
-            }
-        }
-        p->links[level] = &links[level];
+    size_t low = 0, high = o->n;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        struct spot first = {o->leaves[mid].rank, NULL};
+        if (first.rank == r)
+            first.v = o->leaves[mid].leaf->at[0].v;
+        if (comes_before(o, first, r, v))
+            low = mid + 1;
+        else
+            high = mid;
     }
+    if (low == 0)
+        return (struct place){0, 0};
+    const struct leaf *l = o->leaves[low - 1].leaf;
+    size_t from = 1, to = l->n;
+    while (from < to) {
+        size_t mid = from + (to - from) / 2;
+        if (comes_before(o, l->at[mid], r, v))
+            from = mid + 1;
+        else
+            to = mid;
+    }
+    return (struct place){low - 1, from};
 }
 
-/* Hangs a node in at a place, and sets the path behind it. */
-static void hang(struct order *o, struct mem_node *n, struct path *p)
+/* A leaf with room for one more row at this place, which may become another. */
+static struct leaf *make_room(struct memtable *m, struct order *o, struct place *p)
 {
-    for (unsigned level = 0; level < n->height; level++) {
-        n->next[level] = *p->links[level];
-        *p->links[level] = n;
-        p->links[level] = &n->next[level];
+    struct leaf *l = o->leaves[p->leaf].leaf;
+    if (l->n < room(l))
+        return l;
+    if (room(l) < LEAF_MAX) {
+        struct leaf *larger = new_leaf(m, l->size + 1);
+        larger->n = l->n;
+        memcpy(larger->at, l->at, l->n * sizeof l->at[0]);
+        o->leaves[p->leaf].leaf = larger;
+        spare_leaf(m, l);
+        return larger;
     }
-    n->prev = p->before;
-    if (n->next[0])
-        n->next[0]->prev = n;
-    p->before = n;
-    if (n->height > o->height)
-        o->height = n->height;
+    /* In two, but at the end of all: rows that come in order fill their leaves. */
+    unsigned stay = p->leaf + 1 == o->n && p->i == l->n ? l->n - 1 : l->n / 2;
+    struct leaf *next = new_leaf(m, l->size);
+    next->n = l->n - stay;
+    memcpy(next->at, l->at + stay, next->n * sizeof next->at[0]);
+    l->n = stay;
+    add_leaf(m, o, p->leaf + 1, next);
+    if (p->i <= stay)
+        return l;
+    p->leaf++;
+    p->i -= stay;
+    return next;
 }
 
 static void insert(struct memtable *m, struct order *o, const struct version *v)
 {
-    struct path p;
-    uint64_t r = rank(o, v);
-    find_place(o, v, r, &p);
-    hang(o, new_node(m, v, r), &p);
+    struct spot fresh = {rank(o, v), v};
+    if (o->n == 0) {
+        struct leaf *l = new_leaf(m, 0);
+        l->at[l->n++] = fresh;
+        add_leaf(m, o, 0, l);
+        return;
+    }
+    struct place p = find_place(o, v, fresh.rank);
+    struct leaf *l = make_room(m, o, &p);
+    memmove(l->at + p.i + 1, l->at + p.i, (l->n - p.i) * sizeof l->at[0]);
+    l->at[p.i] = fresh;
+    l->n++;
+    if (p.i == 0)
+        o->leaves[p.leaf].rank = fresh.rank;
+}
+
+static void erase(struct memtable *m, struct order *o, struct place p)
+{
+    struct leaf *l = o->leaves[p.leaf].leaf;
+    if (--l->n == 0) {
+        drop_leaf(m, o, p.leaf);
+        return;
+    }
+    memmove(l->at + p.i, l->at + p.i + 1, (l->n - p.i) * sizeof l->at[0]);
+    if (p.i == 0)
+        o->leaves[p.leaf].rank = l->at[0].rank;
 }
 
 static void replace(struct memtable *m, struct order *o, const struct version *from, const struct version *to)
 {
-    struct path p;
-    find_place(o, from, rank(o, from), &p);
-    struct mem_node *n = *p.links[0];
-    assert(n && n->v == from);
+    struct place p = find_place(o, from, rank(o, from));
+    if (p.i == o->leaves[p.leaf].leaf->n)
+        p = (struct place){p.leaf + 1, 0};
+    struct spot *at = &o->leaves[p.leaf].leaf->at[p.i];
+    assert(at->v == from);
     if (to && compare(o, from, to) == 0) {
-        n->v = to;
+        at->v = to;
         return;
     }
-    for (unsigned level = 0; level < n->height; level++)
-        *p.links[level] = n->next[level];
-    if (n->next[0])
-        n->next[0]->prev = n->prev;
-    spare_node(m, n);
+    erase(m, o, p);
     if (to)
         insert(m, o, to);
 }
@@ -262,11 +332,15 @@ static void fill(struct memtable *m, struct order *o, const struct group *g)
     }
     if (!sorted)
         qsort_r(all, n, sizeof *all, by_order, o);
-    struct path end = {.before = NULL};
-    for (unsigned level = 0; level < ORDER_LEVELS; level++)
-        end.links[level] = &o->first[level];
-    for (size_t i = 0; i < n; i++)
-        hang(o, new_node(m, all[i].v, rank(o, all[i].v)), &end);
+    for (size_t i = 0; i < n; i += LEAF_FILLED) {
+        unsigned rows = n - i < LEAF_FILLED ? (unsigned)(n - i) : LEAF_FILLED, size = 0;
+        while ((unsigned)LEAF_MIN << size < rows)
+            size++;
+        struct leaf *l = new_leaf(m, size);
+        for (; l->n < rows; l->n++)
+            l->at[l->n] = (struct spot){rank(o, all[i + l->n].v), all[i + l->n].v};
+        add_leaf(m, o, o->n, l);
+    }
     mem_free(all);
 }
 
@@ -308,26 +382,51 @@ static bool passes(const struct order *o, const struct mem_walk *w, const struct
     return w->backward ? !item_above(w->query, &v->item.row) : item_below(w->query, &v->item.row);
 }
 
-static void begin(struct order *o, struct mem_walk *w)
+/* To the first row that the walk does not pass; from there it goes either way. */
+static void begin(const struct order *o, struct mem_walk *w)
 {
-    struct mem_node **links = o->first, *last = NULL;
-    for (unsigned level = o->height; level-- > 0;) {
-        struct mem_node *n;
-        while ((n = links[level]) && passes(o, w, n->v)) {
-            last = n;
-            links = n->next;
-        }
+    size_t low = 0, high = o->n;
+    w->in = o;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (passes(o, w, o->leaves[mid].leaf->at[0].v))
+            low = mid + 1;
+        else
+            high = mid;
     }
-    w->at = w->backward ? last : links[0];
+    if (low == 0)
+        return;
+    const struct leaf *l = o->leaves[low - 1].leaf;
+    size_t from = 1, to = l->n;
+    while (from < to) {
+        size_t mid = from + (to - from) / 2;
+        if (passes(o, w, l->at[mid].v))
+            from = mid + 1;
+        else
+            to = mid;
+    }
+    w->leaf = low - 1;
+    w->i = from;
 }
 
 static const struct version *step(struct mem_walk *w)
 {
-    const struct mem_node *n = w->at;
-    if (!n)
+    const struct order *o = w->in;
+    if (!o)
         return NULL;
-    w->at = w->backward ? n->prev : n->next[0];
-    return n->v;
+    if (w->backward) {
+        if (w->i == 0) {
+            if (w->leaf == 0)
+                return NULL;
+            w->i = o->leaves[--w->leaf].leaf->n;
+        }
+        return o->leaves[w->leaf].leaf->at[--w->i].v;
+    }
+    if (w->leaf < o->n && w->i == o->leaves[w->leaf].leaf->n) {
+        w->leaf++;
+        w->i = 0;
+    }
+    return w->leaf < o->n ? o->leaves[w->leaf].leaf->at[w->i++].v : NULL;
 }
 
 void memtable_walk_keys(struct memtable *m, const struct key_scan *q, struct mem_walk *w)
@@ -342,7 +441,7 @@ const struct mem_key *mem_walk_key(struct mem_walk *w)
 {
     const struct version *v = step(w);
     if (v && (w->backward ? key_below(w->query, &v->key.row) : key_above(w->query, &v->key.row))) {
-        w->at = NULL;
+        w->in = NULL;
         v = NULL;
     }
     return v ? &v->key : NULL;
@@ -362,7 +461,7 @@ const struct mem_item *mem_walk_item(struct mem_walk *w)
 {
     const struct version *v = step(w);
     if (v && (w->backward ? item_below(w->query, &v->item.row) : item_above(w->query, &v->item.row))) {
-        w->at = NULL;
+        w->in = NULL;
         v = NULL;
     }
     return v ? &v->item : NULL;

@@ -589,7 +589,6 @@ struct memtable *memtable_new(size_t expect)
     struct memtable *m = mem_zalloc(sizeof *m);
     table_init(&m->rows, bits_for(expect));
     table_init(&m->groups, MIN_TABLE_BITS);
-    m->dice = 0x9E3779B97F4A7C15u;
     return m;
 }
 
@@ -619,7 +618,6 @@ struct memtable *memtable_renew(struct memtable *m, size_t expect)
         .groups = m->groups,
         .spare_blocks = m->spare_blocks,
         .spare_bytes = m->spare_bytes,
-        .dice = m->dice,
     };
     return m;
 }

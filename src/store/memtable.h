@@ -106,11 +106,12 @@ void memtable_leave(struct memtable *m, mem_mark from, mem_mark to);
 /* A walk over the rows that are put (not gone) and within a scan's bounds, in its order. `skip`, `limit` and
    `now` of the scan are the caller's business; so are rows of other databases in a walk by seq. Nothing may
    be changed during a walk. */
-struct mem_node;
+struct order;
 struct mem_walk {
     const struct memtable *m;
-    const struct mem_node *at;
-    const void *query; /* as given to memtable_walk_*: must outlive the walk */
+    const struct order *in; /* NULL: at its end */
+    size_t leaf, i;         /* behind what a walk backward has yet to show */
+    const void *query;      /* as given to memtable_walk_*: must outlive the walk */
     int order;
     bool backward;
 };

@@ -69,8 +69,7 @@ struct hash_table {
 
 struct mem_block;
 
-/* Deeper than any table needs at a fanout of four. */
-#define ORDER_LEVELS 14
+#define ORDER_LEAF_SIZES 5
 
 struct memtable {
     struct hash_table rows, groups;
@@ -90,8 +89,7 @@ struct memtable {
     size_t block_bytes;
     struct mem_block *spare_blocks; /* of an earlier round, to be used again */
     size_t spare_bytes;
-    struct mem_node *spare[ORDER_LEVELS]; /* nodes of orders to be used again, by their height */
-    uint64_t dice;                        /* for the heights of nodes */
+    struct leaf *spare[ORDER_LEAF_SIZES]; /* leaves of orders to be used again, by their size */
 };
 
 /* Memory that lives until the table is emptied. */
