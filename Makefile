@@ -34,8 +34,12 @@ crash-long: build ## 1,000 simulated power losses, and kill -9 at every call (so
 	    -c tests/pytest.ini -p no:cacheprovider -s tests/crash/test_power.py tests/crash/test_kill.py tests/crash/test_windows.py
 
 servers-long: build ## servers and databases that fail for minutes under 256 clients (SECONDS=300 on each)
-	LARDER_BINARY=$(CURDIR)/$(BINARY) LARDER_HOSTILE_SECONDS=$(SECONDS) LARDER_HOSTILE_CLIENTS=256 LARDER_CRASH_FACTOR=5 \
+	LARDER_BINARY=$(CURDIR)/$(BINARY) LARDER_HOSTILE_SECONDS=$(SECONDS) LARDER_HOSTILE_CLIENTS=256 \
 	    /usr/bin/python3 -m pytest -c tests/pytest.ini -p no:cacheprovider -s tests/servers
+	for kind in postgres mariadb; do \
+	    LARDER_BINARY=$(CURDIR)/$(BINARY) LARDER_TEST_STORE=$$kind LARDER_CRASH_FACTOR=5 /usr/bin/python3 -m pytest \
+	        -c tests/pytest.ini -p no:cacheprovider tests/crash/test_crash.py tests/crash/test_queues.py || exit 1; \
+	done
 
 bench: build ## compare with redis-server on this machine (ARGS="--scale 0.1" for a quick look)
 	tests/bench/bench.py $(ARGS)

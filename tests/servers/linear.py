@@ -9,6 +9,8 @@ is a moment somewhere between the two (a backward zone). The history is lineariz
 overlap, no backward zone lies within a forward one, and no read comes before its write.
 """
 
+import bisect
+
 INFINITY = float("inf")
 BEGINNING = (float("-inf"), float("-inf"), "w", None)
 
@@ -40,8 +42,9 @@ def problem(history):
     for one, other in zip(forward, forward[1:]):
         if other[0] < one[1]:
             return f"{one[2]!r} and {other[2]!r} would have had to be there at the same time"
+    starts = [zone[0] for zone in forward]
     for zone in backward:
-        for outer in forward:
-            if outer[0] < zone[0] and zone[1] < outer[1]:
-                return f"{zone[2]!r} would have had to be there while {outer[2]!r} was"
+        before = bisect.bisect_left(starts, zone[0]) - 1  # the last that starts earlier: the others have ended
+        if before >= 0 and zone[1] < forward[before][1]:
+            return f"{zone[2]!r} would have had to be there while {forward[before][2]!r} was"
     return None
