@@ -54,6 +54,7 @@ enum remote_statement {
     R_ADD_COUNTS,
     R_DROP_COUNTS,
     R_SWEEP_LOCK,
+    R_SWEEP_UNLOCK, /* unless it ends with the transaction */
     R_GUARD_SHARED,
     R_CLOCK,
     R_SOON,

@@ -236,7 +236,8 @@ static enum status anything(struct rstore *s, int64_t now, int64_t ret[2], struc
     return rstore_run(s, err);
 }
 
-/* One server sweeps at a time, by the clock that all share and with the databases as they are now. */
+/* One server sweeps at a time, by the clock that all share and with the databases as they are now. The lock
+   is had for one step: whoever vanishes with it does not keep it. */
 static enum status enter_shared(struct sweep *w, const struct sweep_budget **budget)
 {
     struct rstore *s = w->store;
@@ -275,6 +276,8 @@ static enum status remove_dead(struct sweep *w)
         st = anything(w->store, w->budget->now, more, w->err);
     }
     w->result->more = more[0] || more[1];
+    if (st == ST_OK && w->store->shared && rtext(w->store, R_SWEEP_UNLOCK))
+        remote_add_text(w->store->conn, rtext(w->store, R_SWEEP_UNLOCK));
     if (st == ST_OK)
         return store_commit(base, w->err);
     store_rollback(base);

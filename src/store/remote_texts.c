@@ -213,7 +213,9 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                          " VALUES {,|(?1, CONNECTION_ID() % 64, ?2, ?3)} ON DUPLICATE KEY UPDATE"
                          " `keys` = `keys` + VALUES(`keys`), expires = expires + VALUES(expires)",
         [R_DROP_COUNTS] = "DELETE FROM larder_count WHERE number IN ({,|?1})",
-        [R_SWEEP_LOCK] = "SELECT GET_LOCK(" MD_LOCK("sweep ") ", 0), 0",
+        [R_SWEEP_LOCK] = "SELECT IF(IS_USED_LOCK(" MD_LOCK("sweep ") ") = CONNECTION_ID(), 1,"
+                         " GET_LOCK(" MD_LOCK("sweep ") ", 0)), 0",
+        [R_SWEEP_UNLOCK] = "DO RELEASE_LOCK(" MD_LOCK("sweep ") ")",
         [R_GUARD_SHARED] = "SELECT GET_LOCK(CONCAT(" MD_LOCK("shared ") ", CONNECTION_ID() % 4096), 0)"
                            " AND IS_FREE_LOCK(" MD_LOCK("") ") AND IS_FREE_LOCK(" MD_LOCK("reader ") ")",
         [R_CLOCK] = "SELECT " MD_CLOCK ", 0",

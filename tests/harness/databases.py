@@ -194,6 +194,10 @@ class Postgres(Database):
         )  # fmt: skip
         return answer(done, sql)
 
+    def session(self, name):
+        argv = ["psql", "-X", "-q", "-A", "-t", "-h", str(self.folder), "-p", str(self.port), "-U", "larder", "-d", name]
+        return SqlSession(argv, self.environment(), f"\\echo '{SqlSession.END}'")
+
     def new_database(self):
         name = self.new_name()
         self.query(f"CREATE DATABASE {name} STRATEGY file_copy")
@@ -260,6 +264,10 @@ class MariaDB(Database):
         lines = done.stdout.decode(errors="surrogateescape").splitlines()
         return [[None if v == "NULL" else v for v in line.split("\t")] for line in lines]
 
+    def session(self, name):
+        argv = ["mariadb", "--no-defaults", f"--socket={self.socket}", "-u", "root", "-D", name, "-N", "-B", "-n", "--force"]
+        return SqlSession(argv, self.environment(), f"SELECT '{SqlSession.END}';")
+
     def new_database(self):
         name = self.new_name()
         self.query(f"CREATE DATABASE {name}")
@@ -274,6 +282,39 @@ class MariaDB(Database):
         ):
             with contextlib.suppress(QueryError):  # it may have ended meanwhile
                 self.query(f"KILL CONNECTION {number}")
+
+
+class SqlSession:
+    """A client that stays connected, so that a transaction can be left open: the database's own command line."""
+
+    END = "\x04 that was all"
+
+    def __init__(self, argv, env, end):
+        self.end = end
+        self.process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env, cwd="/", text=True
+        )
+
+    def __call__(self, sql):
+        """Runs statements; their output, line by line."""
+        self.process.stdin.write(f"{sql};\n{self.end}\n")
+        self.process.stdin.flush()
+        lines = []
+        while (line := self.process.stdout.readline()).rstrip("\n") != self.END:
+            assert line, f"the session ended: {lines}"
+            lines.append(line.rstrip("\n"))
+        failed = [line for line in lines if line.startswith("ERROR")]
+        if failed:
+            raise QueryError(failed[0], sql)
+        return lines
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait(60)
+        self.process.stdout.close()
 
 
 class QueryError(AssertionError):

@@ -77,6 +77,10 @@ class ServerStore:
             wait.until(lambda: self.server.query(BEHIND.format(self.number), self.name) == [["0"]], "the tables are current")
         return self.server.query(sql, self.name)
 
+    def session(self):
+        """A connection that stays."""
+        return self.server.session(self.name)
+
 
 class PostgresStore(ServerStore):
     kind = "postgres"

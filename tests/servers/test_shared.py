@@ -109,6 +109,32 @@ def test_blocked_clients_wake_on_pushes_through_another_server(several):
         assert pushes("EXISTS", "q") == 0
 
 
+def expired(server):
+    with server.connect() as c:
+        return int(re.search(rb"expired_keys:(\d+)", c("INFO", "stats"))[1])
+
+
+def test_one_server_at_a_time_sweeps(fleet, data):
+    """Each dead row is removed and counted once, and when the server that did it is killed another goes on."""
+    several = [fleet.larder("--sweep-interval", "20ms", data=data) for _ in range(SERVERS)]
+    counted = [0] * SERVERS
+    for left in (SERVERS, SERVERS - 1, 1):
+        live = [s for s in several if s.alive]
+        assert len(live) == left
+        with live[0].connect() as c:
+            c.pipeline([("SET", f"k{i}", "v", "PX", 1) for i in range(300)] + [("SET", "stays", "v")])
+            wait.until(lambda: data.query("SELECT count(*) FROM larder_key") == [["1"]], "dead rows are removed", 30)
+            assert c("DBSIZE") == 1
+        now = [expired(s) if s.alive else 0 for s in several]
+        swept = [n - before for n, before in zip(now, counted)]
+        assert sum(max(0, n) for n in swept) == 300
+        worked = max(range(SERVERS), key=lambda i: swept[i])
+        if left > 1:
+            several[worked].kill()
+        counted = [n if s.alive else 0 for n, s in zip(now, several)]
+    assert data.query("SELECT sum(n) FROM (SELECT count(*) AS n FROM larder_trash) AS t") == [["0"]]
+
+
 def test_the_database_may_go_and_come_back(own, on_own, fleet):
     """While it is away commands fail soon and PING answers; afterwards service goes on by itself, nothing
     acknowledged is lost, and a commit whose answer was lost is said to be unknown."""

@@ -1,10 +1,11 @@
 """What applications and administrators do in SQL: functions, views, roles, prefixes and schemas."""
 
 import copy
+import re
 
 import pytest
 
-from harness import servers
+from harness import servers, wait
 from harness.databases import QueryError
 
 HOSTILE = [
@@ -18,9 +19,13 @@ def literal(kind, value):
     return f"'\\x{value.hex()}'::bytea" if kind == "postgres" else f"x'{value.hex()}'"
 
 
-def sql_get(data, key):
+def hex_of(data, key):
     call = {"postgres": "SELECT encode(larder_get({}), 'hex')", "mariadb": "SELECT lower(hex(larder_get({})))"}
-    value = data.query(call[data.kind].format(literal(data.kind, key)))
+    return call[data.kind].format(literal(data.kind, key))
+
+
+def sql_get(data, key):
+    value = data.query(hex_of(data, key))
     return None if value == [] or value[0][0] is None else bytes.fromhex(value[0][0])
 
 
@@ -125,15 +130,53 @@ def test_functions(fleet, alone):
         assert c("DBSIZE") == len(c("KEYS", "*")) == len(HOSTILE) + 4
 
 
-def test_keys_and_own_tables_in_one_transaction(server, data):
-    server.stop()
+@pytest.fixture
+def orders(data):
+    """A table of the application's own."""
     data.query("CREATE TABLE orders (n integer)" + ("" if data.kind == "postgres" else " ENGINE = InnoDB"))
-    begin = "BEGIN;" if data.kind == "postgres" else "START TRANSACTION;"
-    data.query(f"{begin} INSERT INTO orders VALUES (1); {sql_set(data, b'order', b'1')} ROLLBACK;")
-    assert data.query("SELECT n FROM orders") == [] and sql_get(data, b"order") is None
-    data.query(f"{begin} INSERT INTO orders VALUES (2); {sql_set(data, b'order', b'2')} COMMIT;")
-    assert data.query("SELECT n FROM orders") == [["2"]] and sql_get(data, b"order") == b"2"
-    server.check()
+
+
+BEGIN = {"postgres": "BEGIN", "mariadb": "START TRANSACTION"}
+
+
+def test_keys_and_own_tables_in_one_transaction(fleet, data, orders):
+    """What a transaction does to its tables and to keys is seen by Larders when it has been committed, and by nobody when
+    it is rolled back."""
+    servers = [fleet.larder(data=data) for _ in range(2)]
+    with servers[0].connect() as a, servers[1].connect() as b, data.session() as sql:
+        a("SET", "old", "there")
+        for n, end, there in ((1, "ROLLBACK", False), (2, "COMMIT", True)):
+            sql(BEGIN[data.kind])
+            sql(f"INSERT INTO orders VALUES ({n})")
+            sql(sql_set(data, b"order", b"%d" % n) + sql_del(data, b"old") + sql_set(data, b"soon", b"gone", 900_000))
+            assert "".join(sql(hex_of(data, b"order"))).strip() == (b"%d" % n).hex()  # it sees its own
+            assert "".join(sql(hex_of(data, b"old"))).strip() in ("", "NULL")
+            for c in (a, b):
+                assert c("MGET", "order", "old", "soon") == [None, b"there", None]
+            sql(end)
+            expected = [b"2", None, b"gone"] if there else [None, b"there", None]
+            for c in (b, a):
+                assert c("MGET", "order", "old", "soon") == expected
+            assert data.query("SELECT n FROM orders") == ([[str(n)]] if there else [])
+        assert 0 < a("PTTL", "soon") <= 900_000 and b("DBSIZE") == 2
+    servers[0].check()
+
+
+def test_a_command_waits_for_a_transaction_with_its_key(server, data, orders):
+    """And those that watch the key learn of it."""
+    with server.connect() as c, server.connect() as watches, data.session() as sql:
+        c("SET", "n", 1)
+        watches("WATCH", "n")
+        sql(BEGIN[data.kind])
+        sql(sql_set(data, b"n", b"41"))
+        c.send(b"INCR n\r\n")
+        assert c.read_available(0.3) == (b"", False)
+        sql("COMMIT")
+        assert c.read().plain() == 42
+        watches("MULTI")
+        watches("SET", "n", "0")
+        assert watches("EXEC") is None
+        assert c("GET", "n") == b"42" and sql_get(data, b"n") == b"42"
 
 
 def test_views(server, data):
@@ -165,41 +208,54 @@ def test_views(server, data):
     assert 990 < float(ttl[0]) <= 1000 and ttl[1] in ("t", "1")
 
 
-GRANTS = {
-    "postgres": (
-        "DO $$ BEGIN CREATE ROLE larder_rows LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;"
-        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO larder_rows;"
-        "GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO larder_rows;"
-    ),
-    "mariadb": (
-        "CREATE USER IF NOT EXISTS larder_rows@localhost;"
-        "GRANT SELECT, INSERT, UPDATE, DELETE ON {name}.* TO larder_rows@localhost;"
-    ),
-}
+def documented_grants(data):
+    """What docs/servers.md says, for the role that it names and a database of this name."""
+    block = re.search(r"```sql\n(-- PostgreSQL\n.*?)```", (servers.ROOT / "docs/servers.md").read_text(), re.DOTALL)[1]
+    postgres, mariadb = block.split("-- MariaDB\n")
+    if data.kind == "mariadb":
+        return "CREATE USER IF NOT EXISTS larder_rows@localhost;" + mariadb.replace("shop.*", f"{data.name}.*")
+    role = "DO $$ BEGIN CREATE ROLE larder_rows LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;"
+    return role + "REVOKE ALL ON SCHEMA public FROM PUBLIC;" + postgres
 
 
 def test_a_role_for_rows_alone(fleet, data):
     """serve needs no more than the documented grants; without tables it says what to do."""
     url = data.server.url(data.name, user="larder_rows")
-    data.query(GRANTS[data.kind].format(name=data.name))
-    rows = fleet.new(servers.Larder, data=data)
+    data.query(documented_grants(data))
+    rows = fleet.new(servers.Larder, "--sweep-interval", "20ms", data=data)
     data.url, owner = url, data.url
     with pytest.raises(servers.StartError) as failed:
         rows.start()
     assert "larder migrate --store" in failed.value.log
     rows.process = None
     done = servers.run(["migrate", "--store", owner])
-    assert done.returncode == 0 and done.stdout == "schema version 1, was 0\n"
-    assert servers.run(["migrate", "--store", owner]).stdout == "schema version 1, nothing to do\n"
-    data.query(GRANTS[data.kind].format(name=data.name))
+    assert done.returncode == 0 and re.fullmatch(r"schema version \d+, was 0\n", done.stdout)
+    assert servers.run(["migrate", "--store", owner]).stdout.endswith("nothing to do\n")
+    data.query(documented_grants(data))
+    with pytest.raises(QueryError):
+        data.server.query("CREATE TABLE larder_more (n integer)", data.name, user="larder_rows")
+    with pytest.raises(QueryError):
+        data.server.query("DROP TABLE larder_key", data.name, user="larder_rows")
     rows.start()
     with rows.connect() as c:
         c("SET", "k", "v")
-        c("ZADD", "z", 1, "a")
-        c("DEL", "z")
+        c("SET", "long", b"x" * 300_000)
+        for i in range(3):
+            c("ZADD", "z", i, b"m%d" % i)
+        c("HSET", "h", *[w for i in range(2000) for w in (f"f{i}", "v")])
+        c("RPUSH", "l", "a", "b")
+        c("SADD", "s", "m")
+        assert c("BLMOVE", "l", "other", "LEFT", "RIGHT", 1) == b"a"
+        c("SELECT", 1)
+        c("SET", "k", "one")
+        c("SWAPDB", 0, 1)
         c("FLUSHDB")
-        c("HSET", "h", "f", "v")
-        assert c("HGETALL", "h") == [b"f", b"v"]
+        c("SELECT", 0)
+        assert c("GET", "k") == b"one"
+        c("SET", "brief", "v", "PX", 1)
+        wait.until(lambda: c("DBSIZE") == 1, "the sweeper works")
+        items = "SELECT (SELECT count(*) FROM larder_trash) + (SELECT count(*) FROM larder_hash)"
+        wait.until(lambda: data.query(items) == [["0"]], "and removes what was flushed")
     rows.stop()
     rows.check()
 
