@@ -333,6 +333,7 @@ static void add_store(struct call *c, struct buf *out)
     add_u64(out, "round_trips", info.round_trips);
     add_u64(out, "conflicts", info.conflicts);
     add_u64(out, "reruns", c->server->stats.reruns);
+    add_u64(out, "wakeups", c->server->stats.wakeups);
     const struct histogram *commits = info.commit_us;
     add_times(out, "commit", commits ? commits : &engine_get_stats(c->server->engine)->commit_us);
     add_times(out, "sync", info.sync_us);

@@ -62,6 +62,7 @@ struct server_stats {
     uint64_t database_errors[STATUSES];
     struct histogram batch_commands;
     uint64_t http_answers[HTTP_STATUS_END]; /* by status */
+    uint64_t wakeups;                       /* times that others told of what blocked clients may wait for */
     uint64_t reruns;                        /* transactions whose commands were run again */
     uint64_t sweep_passes;                  /* that found something, each of many steps */
     struct rate ops, input, output;         /* of commands, net_in, net_out */

@@ -534,13 +534,22 @@ static bool never_was(const struct change *c)
     return c->now->seq == 0 && c->now->type == ROW_NONE;
 }
 
+/* Something that a blocked client may wait for is there where there was nothing of the kind. */
+static bool appears(struct view *v, const struct change *c)
+{
+    enum row_type type = (enum row_type)c->now->type;
+    return (type == ROW_LIST || type == ROW_ZSET) && (c->was->type != c->now->type || !live(v, c->was));
+}
+
 static void gather_keys(struct view *v, struct changes *out)
 {
     out->keys = arena_alloc(&v->scratch, (v->npending + 1) * sizeof *out->keys);
     for (size_t i = 0; i < v->nchanges; i++) {
         struct change *c = &v->changes[i];
-        if (c->pending && !never_was(c))
-            out->keys[out->nkeys++] = row_to_key(c->now);
+        if (!c->pending || never_was(c))
+            continue;
+        out->keys[out->nkeys++] = row_to_key(c->now);
+        out->appeared |= appears(v, c);
     }
 }
 

@@ -410,6 +410,7 @@ bool batch_poll(struct worker *w)
     struct error write_err, err;
     int64_t ticket;
     uint32_t waiting = blocking_clients(w->server.blocking);
+    bool again = false;
     if (!anything_there(w))
         return false;
     w->batch.write = true;
@@ -421,17 +422,18 @@ bool batch_poll(struct worker *w)
             block_serve(&w->server, &write_err);
         }
         enum status st = engine_commit(w->server.engine, &ticket, &err);
-        if (st == ST_CONFLICT) { /* there is another look soon */
+        again = st == ST_CONFLICT;
+        if (again) {
             rerun_take_back(w);
             server_note_failure(&w->server, st);
         } else {
             rerun_end(w);
         }
-        if (st != ST_OK && st != ST_CONFLICT)
+        if (st != ST_OK && !again)
             commits_failed(w, ticket, &err);
     }
     w->batch.write = false;
     batch_progress(w);
     flush_clients(w);
-    return blocking_clients(w->server.blocking) != waiting;
+    return again || blocking_clients(w->server.blocking) != waiting;
 }

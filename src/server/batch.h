@@ -50,7 +50,7 @@ void batch_progress(struct worker *w);
 void batch_run(struct worker *w);
 
 /* Over tables that others write to: serves blocked clients with what came through another server. Whether any
-   was served. */
+   was served, or would have been if others had not been in the way: it is worth another look soon. */
 bool batch_poll(struct worker *w);
 
 #endif

@@ -331,25 +331,30 @@ static void free_dead(struct worker *w)
 }
 
 /* Over tables that others write to: how often to look for what blocked clients wait for. Soon after there was
-   something, less often while there is nothing. */
-#define POLL_MIN_US 5000
-#define POLL_MAX_US 100000
+   something, less often while there is nothing, and hardly ever where the database tells (bell.h). */
+#define POLL_MIN_US  5000
+#define POLL_MAX_US  100000
+#define POLL_TOLD_US 1000000
 
 static void poll_for_blocked(struct worker *w)
 {
-    if (!view_shared(w->server.view) || !blocking_clients(w->server.blocking)) {
+    bool waiting = view_shared(w->server.view) && blocking_clients(w->server.blocking);
+    bool rung = bell_tend(w, waiting);
+    if (!waiting) {
         w->poll_us = 0;
         return;
     }
     int64_t now = clock_mono_us();
-    if (w->poll_us == 0 || now >= w->poll_at_us) {
-        if (w->poll_us && batch_poll(w))
+    if (w->poll_us == 0 || rung || now >= w->poll_at_us) {
+        if ((w->poll_us || rung) && batch_poll(w))
             w->poll_us = 0;
-        w->poll_us = w->poll_us ? w->poll_us * 3 / 2 : POLL_MIN_US;
-        if (w->poll_us > POLL_MAX_US)
-            w->poll_us = POLL_MAX_US;
         now = clock_mono_us();
-        w->poll_at_us = now + w->poll_us;
+        int64_t most = bell_works(w, now) ? POLL_TOLD_US : POLL_MAX_US;
+        w->poll_us = w->poll_us ? w->poll_us * 3 / 2 : POLL_MIN_US;
+        if (w->poll_us > most)
+            w->poll_us = most;
+        bool more = bell_tend(w, waiting); /* has come meanwhile */
+        w->poll_at_us = now + (more ? 0 : w->poll_us);
     }
     arm(w->poll_timer, w->poll_at_us - now);
 }
@@ -362,12 +367,12 @@ static enum status turn(struct worker *w, struct error *err)
         return error_set(err, ST_INTERNAL, "the event loop failed: %s", strerror(errno));
     gather_ready(w);
     batch_run(w);
-    poll_for_blocked(w);
     resume_paused(w);
     if (w->sweep_due) {
         w->sweep_due = false;
         arm(w->sweep_timer, sweeper_step(w));
     }
+    poll_for_blocked(w); /* last: whatever asks the database may take a notification along */
     free_dead(w);
     return ST_OK;
 }
@@ -545,6 +550,7 @@ void worker_free(struct worker *w)
     waits_release(&w->waits);
     batch_release(&w->batch);
     rerun_release(&w->rerun);
+    bell_release(w);
     mem_free(w->ready.items);
     mem_free(w->flush.items);
     mem_free(w->paused.items);

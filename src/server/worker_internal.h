@@ -9,6 +9,7 @@
 #include "net/handshake.h"
 #include "net/listener.h"
 #include "server/batch.h"
+#include "server/bell.h"
 #include "server/client.h"
 #include "server/rerun.h"
 #include "server/sweeper.h"
@@ -52,6 +53,7 @@ struct worker {
     int64_t lock_since_us;       /* 0: nobody waits for it */
     int64_t lock_retry_us;       /* when to try again */
     int64_t poll_us, poll_at_us; /* how long between two looks for blocked clients, and when is the next */
+    struct bell bell;
     struct batch batch;
     struct waits waits;
     struct rerun rerun;

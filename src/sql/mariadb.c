@@ -399,6 +399,11 @@ static bool idle(struct remote *c)
     return !c->lost;
 }
 
+static int socket_of(const struct remote *c)
+{
+    return (int)mysql_get_socket(((const struct mariadb *)c)->conn);
+}
+
 /* ---- connecting ---- */
 
 static void disconnect(struct remote *c)
@@ -553,6 +558,7 @@ static const struct remote_ops mariadb_ops = {
     .script = script,
     .idle = idle,
     .post = post,
+    .socket = socket_of,
 };
 
 enum status mariadb_open(const struct remote_options *o, const struct url *u, struct remote **ret,

@@ -403,6 +403,44 @@ static bool idle(struct remote *c)
     return !c->lost;
 }
 
+static int socket_of(const struct remote *c)
+{
+    return PQsocket(((const struct postgres *)c)->conn);
+}
+
+/* Takes those answers to what was posted that are there: libpq does not look behind them. */
+static void take_posted(struct postgres *p)
+{
+    struct error ignored;
+    size_t n = 0;
+    while (n < p->nposted && !PQisBusy(p->conn)) {
+        const struct awaited *a = &p->awaited[n];
+        PGresult *r = PQgetResult(p->conn);
+        if (r && !a->sync)
+            (void)(take_result(p, r, a, &ignored) == ST_OK);
+        n += !r || a->sync;
+        PQclear(r);
+    }
+    if (n == 0)
+        return;
+    p->nposted -= n;
+    p->nawaited -= n;
+    memmove(p->awaited, p->awaited + n, p->nawaited * sizeof *p->awaited);
+}
+
+/* What it has sent itself does not count. */
+static bool rung(struct remote *c)
+{
+    struct postgres *p = postgres_of(c);
+    bool any = false;
+    if (!idle(c))
+        return false;
+    take_posted(p);
+    for (PGnotify *n; (n = PQnotifies(p->conn)); PQfreemem(n))
+        any |= n->be_pid != PQbackendPID(p->conn);
+    return any;
+}
+
 /* ---- connecting ---- */
 
 static void ignore_notice(void *arg, const char *message)
@@ -484,6 +522,8 @@ static const struct remote_ops postgres_ops = {
     .script = script,
     .idle = idle,
     .post = post,
+    .socket = socket_of,
+    .rung = rung,
 };
 
 enum status postgres_open(const struct remote_options *o, const struct url *u, struct remote **ret,

@@ -110,6 +110,8 @@ struct remote_ops {
     enum status (*script)(struct remote *c, const char *text, struct error *err);
     bool (*idle)(struct remote *c);
     void (*post)(struct remote *c);
+    int (*socket)(const struct remote *c);
+    bool (*rung)(struct remote *c); /* NULL: the database does not tell */
 };
 
 struct remote {
@@ -177,6 +179,18 @@ static inline void remote_post(struct remote *c)
 static inline MUST_CHECK enum status remote_script(struct remote *c, const char *text, struct error *err)
 {
     return c->ops->script(c, text, err);
+}
+
+/* What becomes readable when the server has something to say. The connection's. */
+static inline int remote_socket(const struct remote *c)
+{
+    return c->ops->socket(c);
+}
+
+/* Whether another session has notified this one, which listens (LISTEN), since the last time. */
+static inline bool remote_rung(struct remote *c)
+{
+    return c->ops->rung && c->ops->rung(c);
 }
 
 /* Between transactions: whether the connection still stands, as far as one can see without asking. */

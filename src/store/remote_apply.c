@@ -361,6 +361,7 @@ enum status rapply(struct store *base, struct changes *c, struct error *err)
         return st;
     rstore_begin_write(s);
     s->dirty = true;
+    s->appeared |= c->appeared;
     if (c->nkeys)
         st = c->hard ? apply_hard_keys(s, c, err) : apply_keys(s, c, err);
     if (st == ST_OK && c->ngone + c->nitems)

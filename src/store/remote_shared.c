@@ -232,6 +232,7 @@ enum status rshared_apply_dbs(struct rstore *s, const struct changes *c, struct 
             expires[counted++] = d->expires - was->expires;
         }
     }
+    s->appeared |= nmoved > 0;
     if (nmoved)
         move_dbs(s, moved, nmoved);
     if (counted) {

@@ -31,7 +31,7 @@ static void drop_connection(struct rstore *s)
     s->round_trips += s->conn ? s->conn->round_trips : 0;
     remote_close(s->conn);
     s->conn = NULL;
-    s->begun = false;
+    s->begun = s->listening = false;
     s->other = true;
     s->next_number = -1;
     s->seq_next = s->seq_end = 0;
@@ -132,7 +132,7 @@ static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_c
     assert(s->conn);
     if (ret_changed)
         *ret_changed = s->other || s->shared;
-    s->other = s->dirty = false;
+    s->other = s->dirty = s->appeared = false;
     s->failed = ST_OK;
     s->asked = kind == STORE_READ ? TXN_READ : kind == STORE_WRITE ? TXN_WRITE : TXN_LAZY;
     if (s->shared && (st = rshared_begin(s, kind != STORE_READ, err)) != ST_OK)
@@ -190,6 +190,7 @@ static enum status do_commit(struct store *base, struct error *err)
         do_rollback(base);
         return st;
     }
+    rwake_tell(s);
     remote_add_text(s->conn, "COMMIT");
     st = rstore_run(s, err);
     if (st == ST_OK) {
@@ -512,4 +513,5 @@ static enum status do_sync(struct store *base, struct error *err)
     .journal_state = rjournal_state,
 
 static const struct store_ops rstore_ops = {COMMON_OPS};
-static const struct store_ops rshared_ops = {COMMON_OPS.expect = rshared_expect, .now_us = rshared_now_us};
+static const struct store_ops rshared_ops = {COMMON_OPS.expect = rshared_expect, .now_us = rshared_now_us,
+                                             .listen = rwake_listen, .rung = rwake_rung};

@@ -65,6 +65,11 @@ enum remote_statement {
     R_JOURNAL_DROP,
     R_JOURNAL_FORGET,
     R_SET_APPLIED,
+    R_LISTEN, /* this one and those behind it: NULL where the database cannot tell */
+    R_LISTEN_LOCK,
+    R_UNLISTEN,
+    R_LISTEN_UNLOCK,
+    R_NOTIFY,
     R_STATEMENTS
 };
 
@@ -107,6 +112,8 @@ struct rstore {
     struct db_row *told;            /* the databases as the caller knows them */
     bool told_valid;
     int64_t now_us;
+    bool appeared;      /* something that others' clients may wait for: see remote_wake.c */
+    bool listening;     /* this connection does */
     struct arena arena; /* for the call that is running */
     struct buf text;    /* of a composed statement */
 };
@@ -197,6 +204,14 @@ void rshared_lock_keys(struct rstore *s, const struct key_ref *refs, size_t n);
 
 /* Brings what became of the databases into the tables: counts as differences. */
 enum status rshared_apply_dbs(struct rstore *s, const struct changes *c, struct error *err) MUST_CHECK;
+
+/* ---- remote_wake.c ---- */
+
+bool rwake_listen(struct store *s, bool on, struct store_bell *ret);
+bool rwake_rung(struct store *s);
+
+/* Before COMMIT. */
+void rwake_tell(struct rstore *s);
 
 /* ---- remote_read.c ---- */
 

@@ -117,6 +117,13 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                            " WHEN pg_try_advisory_lock_shared(" PG_LOCK("1818324581") ") THEN 1"
                            " ELSE 1 - pg_advisory_unlock_shared(" PG_LOCK("1818324580") ")::int END",
         [R_CLOCK] = "SELECT " PG_CLOCK ", 0",
+        [R_LISTEN] = "LISTEN larder_wake",
+        [R_LISTEN_LOCK] = "SELECT 1 WHERE pg_advisory_lock_shared(" PG_LOCK("1818324577") ") IS NULL",
+        [R_UNLISTEN] = "UNLISTEN larder_wake",
+        [R_LISTEN_UNLOCK] = "SELECT pg_advisory_unlock_shared(" PG_LOCK("1818324577") ")::int",
+        [R_NOTIFY] = "SELECT pg_notify('larder_wake', '') WHERE NOT CASE WHEN"
+                     " pg_try_advisory_lock(" PG_LOCK("1818324577") ")"
+                     " THEN pg_advisory_unlock(" PG_LOCK("1818324577") ") ELSE false END",
         [R_UPSERT_KEYS] = "INSERT INTO larder_key (seq, db, key, key_rest, type, id, size, first, version,"
                           " expire_at, value) SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
                           " ON CONFLICT (db, key) DO UPDATE SET type = excluded.type, id = excluded.id,"

@@ -132,6 +132,7 @@ struct changes {
        all rows is kept. Where rows turn out not to be where their numbers say, a database server may answer
        ST_CONFLICT: it works when the same is tried again. */
     bool hard;
+    bool appeared; /* a list or a sorted set is there now where there was none */
 };
 
 /* Called for each row; anything but ST_OK stops the read, which then returns that status. Must not call the
@@ -248,6 +249,12 @@ typedef enum status store_journal_fn(void *arg, int64_t seq, struct slice row);
 /* Called from another thread; must not call the store. */
 typedef void store_wake_fn(void *arg);
 
+/* Where a shared store tells that something has appeared through another server. */
+struct store_bell {
+    int fd;          /* becomes readable, and stays the store's */
+    uint64_t number; /* another connection has another; never 0 */
+};
+
 /* What a transaction will use, so far as it is known before it begins. */
 struct store_expectation {
     const struct key_ref *keys;
@@ -262,6 +269,8 @@ struct store_ops {
     /* Only of stores that several servers share, see store_shared; else NULL. */
     void (*expect)(struct store *s, const struct store_expectation *e);
     int64_t (*now_us)(const struct store *s);
+    bool (*listen)(struct store *s, bool on, struct store_bell *ret);
+    bool (*rung)(struct store *s);
     enum status (*begin)(struct store *s, enum store_txn kind, bool *ret_changed, struct error *err);
     enum status (*get_keys)(struct store *s, const struct key_ref *refs, size_t n, store_key_fn *fn,
                             void *arg, struct error *err);
@@ -371,6 +380,21 @@ static inline void store_expect(struct store *s, const struct store_expectation 
 static inline int64_t store_now_us(const struct store *s)
 {
     return s->ops->now_us(s);
+}
+
+/* Of a shared store, between transactions: asks to be told when a list or a sorted set appears through
+   another server, or not any more. False: nobody tells, because it is not wanted, not possible, or there is
+   no connection. To be called again now and then, because a new connection has to be asked anew. What appears
+   in the first moments may go unheard. */
+static inline bool store_listen(struct store *s, bool on, struct store_bell *ret)
+{
+    return s->ops->listen && s->ops->listen(s, on, ret);
+}
+
+/* Whether something has appeared since the last time. */
+static inline bool store_rung(struct store *s)
+{
+    return s->ops->rung && s->ops->rung(s);
 }
 
 /* Starts a transaction. To write: takes the write lock now, so that nothing read from here on can change
