@@ -9,7 +9,7 @@ BINARY      = build/release/larder
 SECONDS    ?= 300
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test crash-long servers-long bench bench-servers install uninstall lint format docs clean
+.PHONY: help run build test crash-long servers-long bench bench-servers soak count-instructions install uninstall lint format docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 20
@@ -46,6 +46,12 @@ bench: build ## compare with redis-server on this machine (ARGS="--scale 0.1" fo
 
 bench-servers: build ## compare with what an application does itself on PostgreSQL and MariaDB
 	tests/bench/servers_bench.py $(ARGS)
+
+soak: build ## write flat out for five minutes beside quiet clients, and judge bounds (ARGS="--seconds 60")
+	tests/bench/soak.py $(ARGS)
+
+count-instructions: build ## instructions of a command, by part of the server, under valgrind (ARGS="--only GET --top 20")
+	tests/bench/instructions.py $(ARGS)
 
 install: build ## binary, man page, systemd unit, config file (PREFIX, SYSCONFDIR, DESTDIR)
 	install -D -m 755 $(BINARY) $(DESTDIR)$(BINDIR)/larder
