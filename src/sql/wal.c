@@ -22,10 +22,10 @@
 #define LIMIT_PAGES      49152
 /* A log starts over when nobody reads in it. Whoever begins to read when all of it has been copied does not;
    those who have begun before are waited for. The longest of ours is a batch of commands. */
-#define READERS_MS 10
+#define READERS_MS      10
+#define OVER_READERS_MS 100
 /* When one that takes longer keeps the log from starting over, the owner does not try at every commit. */
-#define RETRY_US      500000
-#define OVER_RETRY_US 100000
+#define RETRY_US 500000
 
 struct wal {
     /* Owner's thread only. */
@@ -245,7 +245,7 @@ void wal_keep_short(struct wal *w, sqlite3 *owner, int busy_ms)
         pthread_mutex_lock(&w->checkpoint);
     else if (pthread_mutex_trylock(&w->checkpoint) != 0)
         return;
-    sqlite3_busy_timeout(owner, READERS_MS);
+    sqlite3_busy_timeout(owner, over ? OVER_READERS_MS : READERS_MS);
     int rc = sqlite3_wal_checkpoint_v2(owner, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
     sqlite3_busy_timeout(owner, busy_ms);
     pthread_mutex_unlock(&w->checkpoint);
@@ -254,7 +254,7 @@ void wal_keep_short(struct wal *w, sqlite3 *owner, int busy_ms)
         w->asked_at = 0;
         atomic_store(&w->copied, 0);
     } else {
-        w->retry = clock_mono_us() + (over ? OVER_RETRY_US : RETRY_US);
+        w->retry = clock_mono_us() + RETRY_US;
     }
 }
 
