@@ -15,9 +15,10 @@
 #include "base/hide.h"
 #include "base/log.h"
 #include "command/command.h"
+#include "command/server.h"
 #include "config/config.h"
 #include "engine/engine.h"
-#include "server/worker.h"
+#include "server/team.h"
 #include "sql/remote.h"
 #include "store/check.h"
 #include "store/migrate.h"
@@ -161,12 +162,12 @@ static struct store_options store_options(const struct config *c)
 
 /* ---- serving ---- */
 
-/* A thread that waits for signals, so that none interrupts the worker: the first SIGTERM or SIGINT ends it
+/* A thread that waits for signals, so that none interrupts a worker: the first SIGTERM or SIGINT ends it
    cleanly, a second one at once; SIGHUP opens the log file and reads the certificates anew. */
 struct signals {
     pthread_t thread;
     sigset_t set;
-    struct worker *worker;
+    struct team *team;
     atomic_bool over;
 };
 
@@ -184,10 +185,10 @@ static void *watch_signals(void *arg)
         if (number == SIGHUP) {
             if (log_reopen(&err) != ST_OK)
                 log_error("the log could not be reopened", "error=%s", err.text);
-            worker_reload(s->worker);
+            team_reload(s->team);
         } else if (!asked) {
             log_info("stopping", "signal=%s", number == SIGINT ? "SIGINT" : "SIGTERM");
-            worker_stop(s->worker);
+            team_stop(s->team);
             asked = true;
         } else {
             log_warning("stopping at once", NULL);
@@ -208,9 +209,9 @@ static void signals_block(struct signals *s)
     signal(SIGXFSZ, SIG_IGN); /* a file at its limit is a failed write, not the end */
 }
 
-static enum status signals_watch(struct signals *s, struct worker *w, struct error *err)
+static enum status signals_watch(struct signals *s, struct team *t, struct error *err)
 {
-    s->worker = w;
+    s->team = t;
     int failed = pthread_create(&s->thread, NULL, watch_signals, s);
     return failed ? error_set(err, ST_INTERNAL, "cannot make a thread: %s", strerror(failed)) : ST_OK;
 }
@@ -234,52 +235,94 @@ static const char *shown(const struct config *c, const char *name, char *out, si
     return out;
 }
 
-static void log_start(const struct config *c, const struct worker *w)
+static void log_start(const struct config *c, const struct team *t, uint32_t workers)
 {
     char store[256], bind[256], path[256], durability[32], cache[32];
     log_info("ready",
              "version=" LARDER_VERSION
              " pid=%d store=%s bind=%s port=%d tls_port=%d http_port=%d tls_http_port=%d unixsocket=%s "
-             "durability=%s cache_memory=%s databases=%d",
+             "durability=%s cache_memory=%s databases=%d workers=%u",
              (int)getpid(), shown(c, "store", store, sizeof store), shown(c, "bind", bind, sizeof bind),
-             worker_port(w), worker_tls_port(w), worker_http_port(w), worker_tls_http_port(w),
+             team_port(t), team_tls_port(t), team_http_port(t), team_tls_http_port(t),
              shown(c, "unixsocket", path, sizeof path), shown(c, "durability", durability, sizeof durability),
-             shown(c, "cache-memory", cache, sizeof cache), (int)c->databases);
+             shown(c, "cache-memory", cache, sizeof cache), (int)c->databases, workers);
     if (c->durability != DURABILITY_ALWAYS)
         log_warning("an acknowledged write may be lost in a power failure", "durability=%s", durability);
 }
 
-/* Opens what a server consists of, serves, and closes it again. */
-static enum status serve(struct config *c, struct signals *signals, struct error *err)
+/* A session of the database and an engine for each worker. */
+struct sessions {
+    struct store *stores[SERVERS_MAX];
+    struct engine *engines[SERVERS_MAX];
+    uint32_t n;
+};
+
+/* Several servers, and several workers, may use the database at once. */
+static bool is_shared(const struct config *c)
 {
-    struct store *store = NULL;
-    struct engine *engine = NULL;
-    struct worker *worker = NULL;
-    const struct store_options options = store_options(c);
-    const struct engine_options limits = {.databases = (uint32_t)c->databases,
-                                          .cache_memory = c->cache_memory};
+    return remote_is_url(c->store) && !remote_is_exclusive(c->store);
+}
+
+static enum status open_store(const struct config *c, bool joins, struct store **ret, struct error *err)
+{
+    struct store_options options = store_options(c);
     const struct journal_options journal = {.max_bytes = c->journal_max,
                                             .lag_ms = (uint32_t)c->apply_lag_ms,
                                             .few_rows = FEW_ROWS,
                                             .lock_ms = (uint32_t)c->busy_timeout_ms,
                                             .away_ms = (uint32_t)c->store_timeout_ms};
-    bool plain = remote_is_url(c->store) && (c->journal_max == 0 || !remote_is_exclusive(c->store));
-    enum status st =
-        plain ? store_open(&options, &store, err) : store_open_journaled(&options, &journal, &store, err);
+    bool plain = remote_is_url(c->store) && (c->journal_max == 0 || is_shared(c));
+    options.joins = joins;
+    return plain ? store_open(&options, ret, err) : store_open_journaled(&options, &journal, ret, err);
+}
+
+/* As many as the configuration says, or as there are processors; a database that is not shared has one. */
+static uint32_t count_workers(const struct config *c)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int64_t n = c->workers ? c->workers : processors < 1 ? 1 : processors;
+    return !is_shared(c) ? 1 : n > SERVERS_MAX ? SERVERS_MAX : (uint32_t)n;
+}
+
+static enum status open_sessions(const struct config *c, struct sessions *s, struct error *err)
+{
+    enum status st = ST_OK;
+    s->n = count_workers(c);
+    const struct engine_options limits = {.databases = (uint32_t)c->databases,
+                                          .cache_memory = c->cache_memory / s->n};
+    for (uint32_t i = 0; i < s->n && st == ST_OK; i++) {
+        st = open_store(c, i > 0, &s->stores[i], err);
+        if (st == ST_OK)
+            st = engine_new(s->stores[i], &limits, &s->engines[i], err);
+    }
+    return st;
+}
+
+static void close_sessions(struct sessions *s)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        engine_free(s->engines[i]);
+        store_close(s->stores[i]);
+    }
+}
+
+/* Opens what a server consists of, serves, and closes it again. */
+static enum status serve(struct config *c, struct signals *signals, struct error *err)
+{
+    struct sessions sessions = {0};
+    struct team *team = NULL;
+    enum status st = open_sessions(c, &sessions, err);
     if (st == ST_OK)
-        st = engine_new(store, &limits, &engine, err);
+        st = team_new(c, sessions.engines, sessions.n, &team, err);
     if (st == ST_OK)
-        st = worker_new(c, engine, &worker, err);
-    if (st == ST_OK)
-        st = signals_watch(signals, worker, err);
+        st = signals_watch(signals, team, err);
     if (st == ST_OK) {
-        log_start(c, worker);
-        st = worker_run(worker, err);
+        log_start(c, team, sessions.n);
+        st = team_run(team, err);
         signals_end(signals);
     }
-    worker_free(worker);
-    engine_free(engine);
-    store_close(store);
+    team_free(team);
+    close_sessions(&sessions);
     return st;
 }
 
@@ -310,9 +353,16 @@ static int cmd_serve(int argc, char **argv)
 {
     struct config config;
     struct error err;
+    int code;
     config_init(&config);
-    int code = config_load(&config, argc, argv, &err) == ST_OK ? serve_and_log(&config)
-                                                               : complain(err.text, EXIT_USAGE);
+    if (config_load(&config, argc, argv, &err) != ST_OK)
+        code = complain(err.text, EXIT_USAGE);
+    else if (config.workers > 1 && !is_shared(&config))
+        code = complain(
+            "--workers: PostgreSQL and MariaDB in shared mode take more than 1, this database does not",
+            EXIT_USAGE);
+    else
+        code = serve_and_log(&config);
     config_release(&config);
     return code;
 }

@@ -28,6 +28,13 @@ void histogram_read(const struct histogram *h, struct histogram_view *add_to)
     }
 }
 
+void histogram_merge(struct histogram *to, const struct histogram *from)
+{
+    histogram_bump(&to->sum, histogram_sum(from));
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
+        histogram_bump(&to->buckets[i], atomic_load_explicit(&from->buckets[i], memory_order_relaxed));
+}
+
 uint64_t histogram_count(const struct histogram *h)
 {
     uint64_t n = 0;

@@ -22,8 +22,8 @@ struct attempt {
     struct counted *counted;
     size_t ncounted, cap_counted;
     struct server_stats stats;
-    struct error_count codes[SERVER_ERROR_CODES];
-    uint32_t ncodes;
+    struct error_counts errors;
+    struct slowlog_entry *slow; /* newest first */
     struct engine_tally tally;
 };
 
@@ -48,10 +48,9 @@ void attempt_begin(struct server *s)
     s->attempting = true;
     a->ncounted = 0;
     a->stats = s->stats;
-    memcpy(a->codes, s->error_codes, s->nerror_codes * sizeof *a->codes);
-    a->ncodes = s->nerror_codes;
+    memcpy(a->errors.at, s->errors.at, s->errors.n * sizeof *a->errors.at);
+    a->errors.n = s->errors.n;
     a->tally = engine_tally(s->engine);
-    slowlog_hold(s->slowlog);
 }
 
 void attempt_keep(struct server *s, struct session *c)
@@ -84,6 +83,11 @@ void attempt_counted(struct server *s, int index, int64_t us, bool failed)
         (struct counted){.index = index, .failed = failed, .us = us};
 }
 
+void attempt_slow(struct server *s, struct slowlog_entry *e)
+{
+    s->attempt->slow = slowlog_join(e, s->attempt->slow);
+}
+
 /* ---- the end ---- */
 
 static void restore_text(char **field, char *was)
@@ -101,8 +105,7 @@ static void restore(struct server *s, struct kept *k)
     c->resp = k->resp;
     c->authenticated = k->authenticated;
     c->no_evict = k->no_evict;
-    s->nmonitors += (uint32_t)k->monitor - (uint32_t)c->monitor;
-    c->monitor = k->monitor;
+    server_set_monitor(s, c, k->monitor);
     c->reply_mode = k->reply_mode;
     c->last = k->last;
     restore_text(&c->name, k->name);
@@ -135,8 +138,8 @@ static void uncount(struct server *s)
         stat->failed -= it->failed;
     }
     s->stats = a->stats;
-    memcpy(s->error_codes, a->codes, a->ncodes * sizeof *a->codes);
-    s->nerror_codes = a->ncodes;
+    memcpy(s->errors.at, a->errors.at, a->errors.n * sizeof *a->errors.at);
+    s->errors.n = a->errors.n;
     engine_recount(s->engine, &a->tally);
 }
 
@@ -155,12 +158,18 @@ static void finish(struct server *s, bool back)
     }
     a->sessions = NULL;
     arena_reset(&a->arena);
-    slowlog_settle(s->slowlog, back, (size_t)s->config->slowlog_max_len);
+    if (back)
+        slowlog_drop(a->slow);
+    else
+        slowlog_add(s->commons->slowlog, a->slow, (size_t)s->config->slowlog_max_len);
+    a->slow = NULL;
 }
 
 void attempt_take_back(struct server *s)
 {
     uncount(s);
+    s->others_due = 0;
+    buf_release(&s->lines);
     finish(s, true);
 }
 

@@ -51,4 +51,8 @@ void attempt_end(struct server *s);
 #define ATTEMPT_REJECTED (-1)
 void attempt_counted(struct server *s, int index, int64_t us, bool failed);
 
+/* It was slow. Takes e over. */
+struct slowlog_entry;
+void attempt_slow(struct server *s, struct slowlog_entry *e);
+
 #endif

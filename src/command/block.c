@@ -2,6 +2,8 @@
 
 #include <assert.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -32,6 +34,7 @@ struct queue {
 };
 
 struct blocked {
+    struct blocked *prev, *next; /* in its server's list, newest first */
     struct session *session;
     const struct command *cmd;
     struct slice *argv;
@@ -44,15 +47,17 @@ struct blocked {
 };
 
 struct blocking {
+    pthread_mutex_t lock; /* of the queues */
     struct queue **buckets;
     size_t nbuckets;
     size_t nqueues;
-    uint32_t nclients;
+    _Atomic uint32_t nclients;
 };
 
 struct blocking *blocking_new(void)
 {
     struct blocking *b = mem_zalloc(sizeof *b);
+    pthread_mutex_init(&b->lock, NULL);
     b->nbuckets = 64;
     b->buckets = mem_zalloc(b->nbuckets * sizeof *b->buckets);
     return b;
@@ -62,17 +67,18 @@ void blocking_free(struct blocking *b)
 {
     if (!b)
         return;
-    assert(b->nclients == 0 && b->nqueues == 0);
+    assert(blocking_clients(b) == 0 && b->nqueues == 0);
+    pthread_mutex_destroy(&b->lock);
     mem_free(b->buckets);
     mem_free(b);
 }
 
 uint32_t blocking_clients(const struct blocking *b)
 {
-    return b->nclients;
+    return atomic_load_explicit(&b->nclients, memory_order_relaxed);
 }
 
-/* ---- queues ---- */
+/* ---- queues: with the lock held ---- */
 
 static struct queue **find(struct blocking *b, uint32_t db, struct slice key, uint64_t hash)
 {
@@ -159,37 +165,14 @@ bool block_wants(const struct call *c, struct slice key)
     return !c->serving || slice_eq(key, c->serving_key);
 }
 
-void block_on(struct call *c, enum row_type type, int first, int nkeys, int64_t timeout_us)
-{
-    if (c->serving)
-        return;
-    if (txn_running(c->session) || c->session->no_block) {
-        reply_null_array(c->reply);
-        return;
-    }
-    struct blocking *b = c->server->blocking;
-    struct blocked *k = mem_zalloc(sizeof *k);
-    *k = (struct blocked){
-        .session = c->session, .cmd = c->cmd, .argc = c->argc, .type = type, .nwaits = nkeys};
-    k->argv = arena_alloc(&k->arena, (size_t)c->argc * sizeof *k->argv);
-    for (int i = 0; i < c->argc; i++)
-        k->argv[i] = arena_copy(&k->arena, c->argv[i]);
-    k->waits = mem_zalloc((size_t)nkeys * sizeof *k->waits);
-    for (int i = 0; i < nkeys; i++) {
-        k->waits[i] = (struct wait){.owner = k, .queue = queue_for(b, call_db(c), c->argv[first + i])};
-        join(&k->waits[i]);
-    }
-    c->session->blocked = k;
-    b->nclients++;
-    view_watch_ready(c->view, true);
-    c->session->ops->block(c->session, timeout_us ? clock_mono_us() + timeout_us : 0);
-}
-
 /* Takes it out of the queues. */
 static void free_blocked(struct server *s, struct blocked *k)
 {
+    struct blocking *b = s->commons->blocking;
+    pthread_mutex_lock(&b->lock);
     for (int i = 0; i < k->nwaits; i++)
-        leave(s->blocking, &k->waits[i]);
+        leave(b, &k->waits[i]);
+    pthread_mutex_unlock(&b->lock);
     mem_free(k->waits);
     arena_release(&k->arena);
     mem_free(k);
@@ -201,17 +184,68 @@ static bool is_kept(const struct blocked *k)
     return k->session->kept && k->session->kept->blocked == k;
 }
 
+static void set_over(struct blocking *b, struct blocked *k, bool over)
+{
+    pthread_mutex_lock(&b->lock);
+    k->over = over;
+    pthread_mutex_unlock(&b->lock);
+}
+
+/* A client of this server waits from here on. */
+static void begin_wait(struct server *s, struct blocked *k)
+{
+    k->session->blocked = k;
+    k->prev = NULL;
+    k->next = s->waiters;
+    if (k->next)
+        k->next->prev = k;
+    s->waiters = k;
+    s->nwaiters++;
+    atomic_fetch_add(&s->commons->blocking->nclients, 1);
+    view_watch_ready(s->view, true);
+}
+
+void block_on(struct call *c, enum row_type type, int first, int nkeys, int64_t timeout_us)
+{
+    if (c->serving)
+        return;
+    if (txn_running(c->session) || c->session->no_block) {
+        reply_null_array(c->reply);
+        return;
+    }
+    struct blocking *b = c->server->commons->blocking;
+    struct blocked *k = mem_zalloc(sizeof *k);
+    *k = (struct blocked){
+        .session = c->session, .cmd = c->cmd, .argc = c->argc, .type = type, .nwaits = nkeys};
+    k->argv = arena_alloc(&k->arena, (size_t)c->argc * sizeof *k->argv);
+    for (int i = 0; i < c->argc; i++)
+        k->argv[i] = arena_copy(&k->arena, c->argv[i]);
+    k->waits = mem_zalloc((size_t)nkeys * sizeof *k->waits);
+    pthread_mutex_lock(&b->lock);
+    for (int i = 0; i < nkeys; i++) {
+        k->waits[i] = (struct wait){.owner = k, .queue = queue_for(b, call_db(c), c->argv[first + i])};
+        join(&k->waits[i]);
+    }
+    pthread_mutex_unlock(&b->lock);
+    begin_wait(c->server, k);
+    c->session->ops->block(c->session, timeout_us ? clock_mono_us() + timeout_us : 0);
+}
+
 void block_forget(struct server *s, struct session *c)
 {
+    struct blocking *b = s->commons->blocking;
     struct blocked *k = c->blocked;
     if (!k)
         return;
     c->blocked = NULL;
-    s->blocking->nclients--;
-    if (s->blocking->nclients == 0)
+    *(k->prev ? &k->prev->next : &s->waiters) = k->next;
+    if (k->next)
+        k->next->prev = k->prev;
+    s->nwaiters--;
+    if (atomic_fetch_sub(&b->nclients, 1) == 1)
         view_watch_ready(s->view, false);
     if (is_kept(k))
-        k->over = true;
+        set_over(b, k, true);
     else
         free_blocked(s, k);
 }
@@ -223,10 +257,8 @@ void block_restore(struct server *s, struct session *c, struct blocked *was)
     block_forget(s, c);
     if (!was)
         return;
-    was->over = false;
-    c->blocked = was;
-    s->blocking->nclients++;
-    view_watch_ready(s->view, true);
+    set_over(s->commons->blocking, was, false);
+    begin_wait(s, was);
 }
 
 void block_let_go(struct server *s, const struct session *c, struct blocked *was)
@@ -247,6 +279,11 @@ void block_give_up(struct server *s, struct session *c, bool error)
 }
 
 /* ---- serving ---- */
+
+void block_begin(struct server *s)
+{
+    view_watch_ready(s->view, blocking_clients(s->commons->blocking) > 0);
+}
 
 /* Runs a waiting command with the key that has something. True when it got its reply. */
 static bool serve(struct server *s, struct blocked *k, struct slice key, const struct error *write_err)
@@ -272,72 +309,90 @@ static bool serve(struct server *s, struct blocked *k, struct slice key, const s
     return served;
 }
 
-/* Serves the queue of one key while the key has what its clients wait for. */
+/* The first in a key's queue, behind `after` (NULL: of all), that waits for this type. */
+static struct wait *next_in_line(struct blocking *b, uint32_t db, struct slice key, const struct wait *after,
+                                 enum row_type type)
+{
+    struct queue *q = *find(b, db, key, hash_bytes(key, db));
+    struct wait *w = after ? after->next : q ? q->first : NULL;
+    while (w && (w->owner->type != type || w->owner->over || (after && w->owner == after->owner)))
+        w = w->next;
+    return w;
+}
+
+/* Serves the queue of one key while the key has what its clients wait for, up to the first that is another
+   server's. One that gets nothing all the same waits on, and the next has a chance. */
 static void serve_key(struct server *s, uint32_t db, struct slice key, const struct error *write_err)
 {
-    struct queue *q = *find(s->blocking, db, key, hash_bytes(key, db));
-    for (struct wait *w = q ? q->first : NULL, *next; w; w = next) {
-        struct blocked *k = w->owner;
-        const struct row *row;
-        if (view_get(s->view, db, key, &row) != ST_OK || !row)
+    struct blocking *b = s->commons->blocking;
+    const struct wait *passed = NULL;
+    const struct row *row;
+    while (view_get(s->view, db, key, &row) == ST_OK && row) {
+        pthread_mutex_lock(&b->lock);
+        struct wait *w = next_in_line(b, db, key, passed, (enum row_type)row->type);
+        struct server *whose = w ? w->owner->session->server : NULL;
+        pthread_mutex_unlock(&b->lock);
+        if (whose && whose != s)
+            s->others_due |= UINT64_C(1) << whose->index;
+        if (whose != s)
             return;
-        /* Serving w may end its wait for other keys too, but never another client's wait. */
-        next = w->next;
-        while (next && next->owner == k)
-            next = next->next;
-        if (row->type == k->type && !k->over)
-            serve(s, k, key, write_err);
+        if (!serve(s, w->owner, key, write_err))
+            passed = w;
     }
 }
 
-/* Databases were exchanged: whatever anyone waits for may be there now. Serving ends waits, so the keys are
- * listed first. */
-static void serve_all(struct server *s, const struct error *write_err)
+void block_serve_all(struct server *s, const struct error *write_err)
 {
-    struct blocking *b = s->blocking;
     struct arena *arena = view_arena(s->view);
-    struct key_ref *keys = arena_alloc(arena, b->nqueues * sizeof *keys);
-    size_t n = 0;
-    for (size_t i = 0; i < b->nbuckets; i++)
-        for (const struct queue *q = b->buckets[i]; q; q = q->bucket_next)
-            keys[n++] = (struct key_ref){q->db, arena_copy(arena, slice_of(q->key, q->nkey))};
-    for (size_t i = 0; i < n; i++)
-        serve_key(s, keys[i].db, keys[i].key, write_err);
+    size_t n = 0, at = 0;
+    /* Serving ends waits, so the keys are listed first. */
+    for (const struct blocked *k = s->waiters; k; k = k->next)
+        n += (size_t)k->nwaits;
+    struct key_ref *keys = arena_alloc(arena, (n + 1) * sizeof *keys);
+    for (const struct blocked *k = s->waiters; k; k = k->next)
+        for (int i = 0; i < k->nwaits; i++) {
+            const struct queue *q = k->waits[i].queue;
+            keys[at++] = (struct key_ref){q->db, arena_copy(arena, slice_of(q->key, q->nkey))};
+        }
+    while (at > 0) { /* from the one that has waited longest */
+        at--;
+        serve_key(s, keys[at].db, keys[at].key, write_err);
+    }
+    block_serve(s, write_err);
 }
 
 void block_serve(struct server *s, const struct error *write_err)
 {
+    struct blocking *b = s->commons->blocking;
     uint32_t db;
     struct slice key;
     bool all;
-    while (s->blocking->nclients && view_next_ready(s->view, &db, &key, &all)) {
-        if (all)
-            serve_all(s, write_err);
-        else
+    while (blocking_clients(b) && view_next_ready(s->view, &db, &key, &all)) {
+        if (!all) {
             serve_key(s, db, key, write_err);
+            continue;
+        }
+        block_serve_all(s, write_err);
+        s->others_due = UINT64_MAX;
     }
 }
 
 void block_announce(struct server *s)
 {
-    const struct blocking *b = s->blocking;
-    for (size_t i = 0; i < b->nbuckets; i++)
-        for (const struct queue *q = b->buckets[i]; q; q = q->bucket_next)
-            for (const struct wait *w = q->first; w; w = w->next) /* between transactions: none is over */
-                announce_keys(s->view, q->db, w->owner->cmd, w->owner->argv, w->owner->argc);
+    for (const struct blocked *k = s->waiters; k; k = k->next)
+        announce_keys(s->view, k->waits[0].queue->db, k->cmd, k->argv, k->argc);
 }
 
 bool block_anything(struct server *s)
 {
-    const struct blocking *b = s->blocking;
-    for (size_t i = 0; i < b->nbuckets; i++) {
-        for (const struct queue *q = b->buckets[i]; q; q = q->bucket_next) {
+    for (const struct blocked *k = s->waiters; k; k = k->next) {
+        for (int i = 0; i < k->nwaits; i++) {
+            const struct queue *q = k->waits[i].queue;
             const struct row *row;
             if (view_get(s->view, q->db, slice_of(q->key, q->nkey), &row) != ST_OK)
                 return false;
-            for (const struct wait *w = row ? q->first : NULL; w; w = w->next)
-                if (row->type == w->owner->type)
-                    return true;
+            if (row && row->type == k->type)
+                return true;
         }
     }
     return false;

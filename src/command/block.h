@@ -7,7 +7,13 @@
    which they appeared, and for each key the clients in the order in which they blocked. A command that is
    served so looks at that key alone (block_wants). What it takes is gone from the tables in the same
    transaction that brings the other client's push there; a client that disconnects while it waits has taken
-   nothing. */
+   nothing.
+
+   Clients of several servers (workers) wait in the same queues. Each server runs the commands of its own
+   clients only: when the next in a queue is another's, serving stops there, and when the batch has been
+   committed that server is told to look (server->others_due). So the order holds among all clients of the
+   process. The queues have a lock, which is held while they are looked at and changed, and never while a
+   command runs; a wait belongs to its server's thread, and only that thread takes it out. */
 #ifndef LARDER_COMMAND_BLOCK_H
 #define LARDER_COMMAND_BLOCK_H
 
@@ -16,12 +22,12 @@
 
 #include "command/command.h"
 
-struct blocking; /* everyone who waits; one for each server */
+struct blocking; /* everyone who waits; one for the process */
 struct blocked;  /* one client's wait; session->blocked */
 
 struct blocking *blocking_new(void);
 void blocking_free(struct blocking *b);
-uint32_t blocking_clients(const struct blocking *b);
+uint32_t blocking_clients(const struct blocking *b); /* of all servers; from any thread */
 
 /* Reads a timeout in seconds from argv[i] into microseconds, 0 for none; or replies the error. */
 bool block_timeout_arg(struct call *c, int i, int64_t *ret_us);
@@ -33,13 +39,19 @@ bool block_wants(const struct call *c, struct slice key);
    While being served, does nothing. */
 void block_on(struct call *c, enum row_type type, int first, int nkeys, int64_t timeout_us);
 
+/* When a batch has begun: whether the view is to remember what appears. */
+void block_begin(struct server *s);
+
 /* After each command: serves whoever waits for what it made appear. */
 void block_serve(struct server *s, const struct error *write_err);
 
-/* Announces all keys that anybody waits for or would write to, see announce.h. */
+/* In a batch: whatever this server's clients wait for may be there, whoever made it. Serves them. */
+void block_serve_all(struct server *s, const struct error *write_err);
+
+/* Announces all keys that this server's clients wait for or would write to, see announce.h. */
 void block_announce(struct server *s);
 
-/* Whether anything that anybody waits for is there. */
+/* Whether anything that one of this server's clients waits for is there. */
 bool block_anything(struct server *s);
 
 /* The wait is over without anything: the timeout, or CLIENT UNBLOCK (error: with an error). */

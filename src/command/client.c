@@ -76,14 +76,6 @@ static bool parse_type(struct call *c, int i, enum client_type *ret)
     return false;
 }
 
-static const struct session *find_session(const struct server *server, int64_t id)
-{
-    const struct session *s = server->first;
-    while (s && s->id != (uint64_t)id)
-        s = s->next;
-    return s;
-}
-
 /* CLIENT LIST ID id...: false when one of them is no number. */
 static bool list_by_id(struct call *c, int64_t now, struct buf *out)
 {
@@ -91,7 +83,7 @@ static bool list_by_id(struct call *c, int64_t now, struct buf *out)
         int64_t id;
         if (!arg_i64(c, i, &id, "ERR Invalid client ID"))
             return false;
-        const struct session *s = find_session(c->server, id);
+        const struct session *s = server_find_session(c->server->commons, (uint64_t)id);
         if (s)
             describe(s, now, out);
     }
@@ -113,8 +105,11 @@ static enum status client_list(struct call *c)
         valid = false;
     }
     bool all = c->argc == 2 || slice_is(c->argv[2], "type");
-    for (const struct session *s = c->server->first; s && all && type == TYPE_NORMAL; s = s->next)
-        describe(s, now, &out);
+    size_t n = 0;
+    struct session **sessions =
+        all && type == TYPE_NORMAL ? server_list_sessions(c->server->commons, c->arena, &n) : NULL;
+    for (size_t i = 0; i < n; i++)
+        describe(sessions[i], now, &out);
     if (valid)
         c->reply->ops->verbatim(c->reply, "txt", buf_slice(&out));
     buf_release(&out);
@@ -246,8 +241,10 @@ static enum status client_kill(struct call *c)
 
     int64_t killed = 0;
     bool me = false;
-    for (struct session *s = c->server->first, *next; s; s = next) {
-        next = s->next;
+    size_t n;
+    struct session **sessions = server_list_sessions(c->server->commons, c->arena, &n);
+    for (size_t i = 0; i < n; i++) {
+        struct session *s = sessions[i];
         if (!kill_matches(&f, c, s))
             continue;
         killed++;
@@ -295,15 +292,19 @@ static enum status client_pause(struct call *c)
         reply_error(c->reply, "ERR timeout is out of range");
         return ST_OK;
     }
-    server_pause(c->server, mode, now + ms * 1000);
+    for (uint32_t i = 0; i < c->server->commons->nservers; i++)
+        server_pause(c->server->commons->servers[i], mode, now + ms * 1000);
     reply_ok(c->reply);
     return ST_OK;
 }
 
 static enum status client_unpause(struct call *c)
 {
-    c->server->pause = PAUSE_NONE;
-    c->server->pause_until_us = 0;
+    for (uint32_t i = 0; i < c->server->commons->nservers; i++) {
+        struct server *s = c->server->commons->servers[i];
+        s->pause = PAUSE_NONE;
+        s->pause_until_us = 0;
+    }
     reply_ok(c->reply);
     return ST_OK;
 }
@@ -341,7 +342,6 @@ static enum status client_no_evict(struct call *c)
 
 /* ---- what there is none of ---- */
 
-/* No command blocks, so there is never a client to unblock. */
 static enum status client_unblock(struct call *c)
 {
     int64_t id;
@@ -355,12 +355,10 @@ static enum status client_unblock(struct call *c)
     }
     if (!arg_i64(c, 2, &id, NULL))
         return ST_OK;
-    struct session *s = c->server->first;
-    while (s && s->id != (uint64_t)id)
-        s = s->next;
+    struct session *s = server_find_session(c->server->commons, (uint64_t)id);
     bool blocked = s && s->blocked;
     if (blocked)
-        block_give_up(c->server, s, c->argc == 4 && slice_is(c->argv[3], "error"));
+        block_give_up(s->server, s, c->argc == 4 && slice_is(c->argv[3], "error"));
     reply_integer(c->reply, blocked);
     return ST_OK;
 }
@@ -432,7 +430,7 @@ static enum status client_help(struct call *c)
         "TRACKINGINFO",
         "    Report that the current connection tracks no keys.",
         "UNBLOCK <clientid> [TIMEOUT|ERROR]",
-        "    Unblock a blocked client; there are none.",
+        "    Unblock a client that waits in a blocking command.",
         "UNPAUSE",
         "    Stop the current client pause, resuming traffic.",
         NULL,
@@ -463,13 +461,13 @@ static const struct command subcommands[] = {
     CLIENT_SUB("id", client_id, 2, OPEN, "5.0.0", "Tells the connection's number.", .complexity = "O(1)"),
     CLIENT_SUB("info", client_info, 2, OPEN, "6.2.0", "Describes the connection.", .complexity = "O(1)",
                .tips = {"nondeterministic_output"}),
-    CLIENT_SUB("kill", client_kill, -3, ADMIN, "2.4.0", "Closes connections.",
+    CLIENT_SUB("kill", client_kill, -3, ADMIN | CMD_WHOLE, "2.4.0", "Closes connections.",
                .complexity = "O(N) for N connections"),
-    CLIENT_SUB("list", client_list, -2, ADMIN, "2.4.0", "Describes every connection.",
+    CLIENT_SUB("list", client_list, -2, ADMIN | CMD_WHOLE, "2.4.0", "Describes every connection.",
                .complexity = "O(N) for N connections", .tips = {"nondeterministic_output"}),
     CLIENT_SUB("no-evict", client_no_evict, 3, ADMIN, "7.0.0",
                "Marks the connection as one that is not evicted; none is.", .complexity = "O(1)"),
-    CLIENT_SUB("pause", client_pause, -3, ADMIN, "2.9.50", "Lets all commands, or just writes, wait for a while.",
+    CLIENT_SUB("pause", client_pause, -3, ADMIN | CMD_WHOLE, "2.9.50", "Lets all commands, or just writes, wait for a while.",
                .complexity = "O(1)"),
     CLIENT_SUB("reply", client_reply, 3, OPEN, "3.2.0", "Turns replies to this connection on or off.",
                .complexity = "O(1)"),
@@ -478,15 +476,15 @@ static const struct command subcommands[] = {
     CLIENT_SUB("setname", client_setname, 3, OPEN, "2.6.9", "Names the connection.", .complexity = "O(1)"),
     CLIENT_SUB("trackinginfo", client_trackinginfo, 2, OPEN, "6.2.0", "Tells that no keys are tracked.",
                .complexity = "O(1)"),
-    CLIENT_SUB("unblock", client_unblock, -3, ADMIN, "5.0.0", "Ends a client's wait in a blocking command.",
+    CLIENT_SUB("unblock", client_unblock, -3, ADMIN | CMD_WHOLE, "5.0.0", "Ends a client's wait in a blocking command.",
                .complexity = "O(1)"),
-    CLIENT_SUB("unpause", client_unpause, 2, ADMIN, "6.2.0", "Ends a pause.", .complexity = "O(1)"),
+    CLIENT_SUB("unpause", client_unpause, 2, ADMIN | CMD_WHOLE, "6.2.0", "Ends a pause.", .complexity = "O(1)"),
     {.name = NULL},
 };
 
 const struct command client_commands[] = {
     {
-        .name = "client", .arity = -2, .categories = CAT_SLOW, .since = "2.4.0", .group = "connection",
+        .name = "client", .arity = -2, .flags = CMD_WHOLE, .categories = CAT_SLOW, .since = "2.4.0", .group = "connection",
         .summary = "Commands about client connections.", .complexity = "Depends on the subcommand.",
         .subs = subcommands,
     },

@@ -61,7 +61,9 @@ enum command_flag {
     CMD_ALLOW_BUSY = 1 << 17,
     CMD_NO_MANDATORY_KEYS = 1 << 18,
     CMD_NO_ASYNC_LOADING = 1 << 19,
-    CMD_PROTECTED = 1 << 20 /* only where enable-debug-command allows it; not printed */
+    CMD_PROTECTED = 1 << 20, /* only where enable-debug-command allows it; not printed */
+    CMD_WHOLE = 1 << 21 /* uses what other workers use: they stand still meanwhile (server.h). Of a container,
+                           EXEC: what it runs may do so. Not printed */
 };
 
 /* ACL categories, as COMMAND INFO lists them ("@read" ...). */
@@ -242,6 +244,10 @@ bool command_may_write(const struct session *session, const struct command *cmd,
 #define CMD_OUTSIDE CMD_ADMIN
 bool command_goes_outside(const struct session *session, const struct command *cmd, const struct slice *argv,
                           int argc);
+
+/* Whether other workers have to stand still while this session runs the command, as things are now. */
+bool command_is_whole(const struct session *session, const struct command *cmd, const struct slice *argv,
+                      int argc);
 
 /* The reply for a failed database operation: "MISCONF ...", "READONLY ...", "TRYAGAIN ...", ... One mapping
  * for all. */

@@ -243,7 +243,8 @@ static enum status config_set_command(struct call *c)
 
 static enum status config_resetstat(struct call *c)
 {
-    server_reset_stats(c->server);
+    for (uint32_t i = 0; i < c->server->commons->nservers; i++)
+        server_reset_stats(c->server->commons->servers[i]);
     reply_ok(c->reply);
     return ST_OK;
 }
@@ -293,18 +294,18 @@ static const struct command subcommands[] = {
         .complexity = "O(1)",
     },
     {
-        .name = "resetstat", .fn = config_resetstat, .arity = 2, .flags = ADMIN,
+        .name = "resetstat", .fn = config_resetstat, .arity = 2, .flags = ADMIN | CMD_WHOLE,
         .categories = CAT_ADMIN | CAT_SLOW | CAT_DANGEROUS, .summary = "Starts the statistics of INFO anew.",
         .since = "2.0.0", .group = "server", .complexity = "O(1)",
     },
     {
-        .name = "rewrite", .fn = config_rewrite_command, .arity = 2, .flags = ADMIN,
+        .name = "rewrite", .fn = config_rewrite_command, .arity = 2, .flags = ADMIN | CMD_WHOLE,
         .categories = CAT_ADMIN | CAT_SLOW | CAT_DANGEROUS,
         .summary = "Writes the configuration into the file it came from.", .since = "2.8.0",
         .group = "server", .complexity = "O(1)",
     },
     {
-        .name = "set", .fn = config_set_command, .arity = -4, .flags = ADMIN,
+        .name = "set", .fn = config_set_command, .arity = -4, .flags = ADMIN | CMD_WHOLE,
         .categories = CAT_ADMIN | CAT_SLOW | CAT_DANGEROUS, .summary = "Changes options, all of them or none.",
         .since = "2.0.0", .group = "server", .complexity = "O(N) for N options",
         .tips = {"request_policy:all_nodes", "response_policy:all_succeeded"},
@@ -314,7 +315,7 @@ static const struct command subcommands[] = {
 
 const struct command config_commands[] = {
     {
-        .name = "config", .arity = -2, .categories = CAT_SLOW, .summary = "Commands about the configuration.",
+        .name = "config", .arity = -2, .flags = CMD_WHOLE, .categories = CAT_SLOW, .summary = "Commands about the configuration.",
         .since = "2.0.0", .group = "server", .complexity = "Depends on the subcommand.", .subs = subcommands,
     },
     {.name = NULL},

@@ -155,8 +155,7 @@ static enum status select_db(struct call *c)
 static enum status reset(struct call *c)
 {
     if (c->session->monitor) {
-        c->session->monitor = false;
-        c->server->nmonitors--;
+        server_set_monitor(c->server, c->session, false);
     }
     session_reset(c->session, !c->server->config->requirepass[0]);
     c->reply->resp = c->session->resp;

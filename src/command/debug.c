@@ -50,7 +50,7 @@ static enum status debug_object(struct call *c)
 static enum status debug_set_active_expire(struct call *c)
 {
     int64_t on;
-    c->server->sweep_active = num_parse_i64(c->argv[2], &on) && on != 0;
+    c->server->commons->sweep_active = num_parse_i64(c->argv[2], &on) && on != 0;
     reply_ok(c->reply);
     return ST_OK;
 }
@@ -118,7 +118,7 @@ static enum status debug(struct call *c)
 const struct command debug_commands[] = {
     {
         .name = "debug", .fn = debug, .arity = -2,
-        .flags = CMD_ADMIN | CMD_NOSCRIPT | CMD_LOADING | CMD_STALE | CMD_PROTECTED,
+        .flags = CMD_ADMIN | CMD_NOSCRIPT | CMD_LOADING | CMD_STALE | CMD_PROTECTED | CMD_WHOLE,
         .categories = CAT_ADMIN | CAT_SLOW | CAT_DANGEROUS, .summary = "Commands for tests.",
         .since = "1.0.0", .group = "server", .complexity = "Depends on the subcommand.",
     },

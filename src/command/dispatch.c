@@ -133,11 +133,16 @@ static void note_slow(struct server *server, struct session *session, const stru
                       const struct slice *argv, int argc, int64_t us)
 {
     int64_t slow = server->config->slowlog_log_slower_than;
-    if (slow >= 0 && us >= slow && !(cmd->flags & CMD_SKIP_SLOWLOG))
-        slowlog_add(server->slowlog, session, cmd, argv, argc, us, (size_t)server->config->slowlog_max_len);
+    if (slow >= 0 && us >= slow && !(cmd->flags & CMD_SKIP_SLOWLOG)) {
+        struct slowlog_entry *e = slowlog_entry(session, cmd, argv, argc, us);
+        if (server->attempting)
+            attempt_slow(server, e);
+        else
+            slowlog_add(server->commons->slowlog, e, (size_t)server->config->slowlog_max_len);
+    }
     uint64_t threshold = server->config->latency_monitor_threshold_ms;
     if (threshold && (uint64_t)us >= threshold * 1000)
-        latency_add(server->latency, cmd->flags & CMD_FAST ? "fast-command" : "command", us / 1000);
+        latency_add(server->commons->latency, cmd->flags & CMD_FAST ? "fast-command" : "command", us / 1000);
 }
 
 /* CLIENT REPLY: what was said since mark does not leave while replies are off or skipped. */
@@ -173,7 +178,8 @@ static inline void keep_books(const struct call *call, int64_t start, uint64_t e
     if (UNLIKELY((uint64_t)us >= (uint64_t)server->config->slowlog_log_slower_than ||
                  server->config->latency_monitor_threshold_ms))
         note_slow(server, call->session, cmd, call->argv, call->argc, us);
-    if (UNLIKELY(server->nmonitors) && !(cmd->flags & (CMD_SKIP_MONITOR | CMD_ADMIN)))
+    if (UNLIKELY(atomic_load_explicit(&server->commons->nmonitors, memory_order_relaxed)) &&
+        !(cmd->flags & (CMD_SKIP_MONITOR | CMD_ADMIN)))
         monitor_feed(server, call->session, cmd, call->argv, call->argc);
 }
 
@@ -249,7 +255,7 @@ int64_t command_run(struct server *server, struct session *session, const struct
     }
     if (UNLIKELY(session->reply_mode != SESSION_REPLY_ON))
         silence(session, reply, mark);
-    if (UNLIKELY(blocking_clients(server->blocking)))
+    if (UNLIKELY(blocking_clients(server->commons->blocking)))
         block_serve(server, write_err);
     return wait;
 }
@@ -312,6 +318,20 @@ bool command_goes_outside(const struct session *session, const struct command *c
     if (!cmd || txn_goes_outside(session, cmd))
         return cmd != NULL;
     return (cmd->flags & CMD_OUTSIDE) && !(txn_open(session) && txn_queues(cmd));
+}
+
+bool command_is_whole(const struct session *session, const struct command *cmd, const struct slice *argv,
+                      int argc)
+{
+    if (!cmd || !(cmd->flags & CMD_WHOLE))
+        return false;
+    if (!session->authenticated && session->server->config->requirepass[0]) /* it will be refused */
+        return false;
+    if (session->txn && txn_open(session)) /* all but EXEC is queued, or refused */
+        return txn_is_exec(cmd) && txn_is_whole(session);
+    if (cmd->subs && argc > 1)
+        cmd = command_find_sub(cmd, argv[1]);
+    return cmd && (cmd->flags & CMD_WHOLE) && !txn_is_exec(cmd);
 }
 
 /* ---- failures of the database ---- */

@@ -99,9 +99,10 @@ struct http_call *http_prepare(struct http_api *a, const struct http_request *r,
         http_read_db(a, x);
     if (!x->refusal.status && x->route && x->route->prepare)
         x->route->prepare(a, x);
+    x->whole |= x->route && x->route->whole;
     if (x->refusal.status) {
         x->cmd = NULL;
-        x->writes = false;
+        x->writes = x->whole = false;
     }
     return x;
 }
@@ -247,6 +248,11 @@ void upstash_item_end(struct answer *a)
 
 /* ---- from calls to answers ---- */
 
+bool http_is_whole(const struct http_api *a, const struct http_call *x)
+{
+    return x->whole && http_authorized(a->server, x->request.headers[HTTP_AUTHORIZATION], x->arena);
+}
+
 enum http_dialect http_dialect_of(const struct http_call *x)
 {
     return x->route ? x->route->dialect : DIALECT_KEYS;
@@ -374,6 +380,7 @@ struct http_api *http_api_new(struct server *s)
 {
     struct http_api *a = mem_zalloc(sizeof *a);
     a->server = s;
+    s->http = a;
     a->outcomes = outcomes_new();
     json_reply_init(&a->answer.json);
     a->answer.api = a;

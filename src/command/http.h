@@ -67,6 +67,7 @@ struct http_call {
     bool close;          /* the connection ends behind the answer */
     bool alone;          /* needs a transaction of its own */
     bool outside;        /* has a command that cannot be taken back, see command_goes_outside */
+    bool whole;          /* as CMD_WHOLE */
     int64_t received_us; /* monotonic */
     int64_t timeout_us;  /* if it has not begun so long after, it is not to begin; 0: no matter when */
     void *detail;        /* what the route's own functions made of the body */
@@ -88,6 +89,9 @@ size_t http_announce(const struct http_api *a, const struct http_call *x);
 /* Runs a call and appends the answer to out. Returns the ticket that must be durable before it leaves. */
 int64_t http_answer(struct http_api *a, struct session *s, struct http_call *x, struct buf *out,
                     const struct error *write_err);
+
+/* Whether other workers have to stand still while the call runs. */
+bool http_is_whole(const struct http_api *a, const struct http_call *x);
 
 /* Which one the call's answer is in. */
 enum http_dialect http_dialect_of(const struct http_call *x);

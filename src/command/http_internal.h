@@ -31,6 +31,7 @@ struct route {
     http_announce_fn *announce; /* NULL: the keys are those of the command */
     enum http_dialect dialect;
     bool open;       /* to everyone, without a password */
+    bool whole;      /* as CMD_WHOLE */
     uint32_t params; /* 1 << enum http_param: those of its query */
     const char *id;  /* in the OpenAPI document, as all that follows */
     const char *tag;

@@ -176,8 +176,13 @@ int64_t http_outcome(struct http_api *api, struct session *s, struct http_call *
 {
     struct answer *a = &api->answer;
     (void)s, (void)write_err;
-    drop_old(api->outcomes, clock_mono_us());
-    struct outcome *c = find(api->outcomes, x->path[0]);
+    const struct commons *all = api->server->commons;
+    struct outcome *c = NULL;
+    for (uint32_t i = 0; i < all->nservers && !c; i++) {
+        struct outcomes *o = all->servers[i]->http->outcomes;
+        drop_old(o, clock_mono_us());
+        c = find(o, x->path[0]);
+    }
     if (!c) {
         answer_error(a, 404, "batch_not_found", "There is no such batch, or it was too long ago.");
         return 0;

@@ -97,7 +97,7 @@ const struct route http_routes[] = {
      .params = READS,
      .id = "batch", .tag = "batches", .summary = "Runs operations in one step and one commit.",
      .body = "Batch", .answer = "BatchResults", .statuses = {200, 202, 409, 412, 413, 422}},
-    {HTTP_GET, "/batch/{id}", .run = http_outcome,
+    {HTTP_GET, "/batch/{id}", .run = http_outcome, .whole = true,
      .id = "getBatch", .tag = "batches", .summary = "What became of a batch that was not waited for.",
      .answer = "Outcome", .statuses = {200, 404}},
 
@@ -119,7 +119,7 @@ const struct route http_routes[] = {
     {HTTP_GET, "/readyz", .prepare = http_readyz, .announce = http_announce_nothing, .open = true,
      .id = "readyz", .tag = "service", .summary = "The database takes a write.",
      .answer = "Status", .statuses = {200}},
-    {HTTP_GET, "/metrics", .run = http_metrics,
+    {HTTP_GET, "/metrics", .run = http_metrics, .whole = true,
      .id = "metrics", .tag = "service", .summary = "Counters and histograms, as Prometheus takes them.",
      .statuses = {200}},
     {HTTP_GET, "/version", .run = http_version,

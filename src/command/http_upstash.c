@@ -48,6 +48,7 @@ static bool find_command(struct http_call *x, struct words *w)
     }
     x->writes |= cmd && (cmd->flags & CMD_WRITE);
     x->outside |= cmd && (cmd->flags & CMD_OUTSIDE);
+    x->whole |= cmd && (cmd->flags & CMD_WHOLE);
     return true;
 }
 

@@ -1,7 +1,6 @@
 /* INFO: what the server knows about itself, in Redis' sections and fields (clients and dashboards parse them)
    and one section of our own. A field that Redis has and this server has nothing for is left out, unless zero
    is the truth about it. */
-#include "command/block.h"
 #include "command/command.h"
 
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include "base/hide.h"
 #include "base/mem.h"
 #include "command/server.h"
+#include "command/totals.h"
 #include "engine/engine.h"
 
 #ifdef LARDER_JEMALLOC
@@ -22,7 +22,7 @@
 #define ALLOCATOR "libc"
 #endif
 
-typedef void section_fn(struct call *c, struct buf *out);
+typedef void section_fn(struct call *c, const struct totals *t, struct buf *out);
 
 static void add_u64(struct buf *out, const char *name, uint64_t v)
 {
@@ -70,8 +70,9 @@ static uint64_t total(const uint64_t *counts, size_t n)
 
 /* ---- sections ---- */
 
-static void info_server(struct call *c, struct buf *out)
+static void info_server(struct call *c, const struct totals *t, struct buf *out)
 {
+    (void)t;
     const struct server *s = c->server;
     struct utsname os = {0};
     char exe[1024];
@@ -79,7 +80,7 @@ static void info_server(struct call *c, struct buf *out)
     exe[n > 0 ? n : 0] = '\0';
     uname(&os);
     int64_t wall = clock_wall_us();
-    int64_t up = (clock_mono_us() - s->start_us) / 1000000;
+    int64_t up = (clock_mono_us() - s->commons->start_us) / 1000000;
     add_text(out, "redis_version", REDIS_VERSION);
     add_text(out, "redis_git_sha1", "00000000");
     add_text(out, "redis_git_dirty", "0");
@@ -92,8 +93,8 @@ static void info_server(struct call *c, struct buf *out)
     add_text(out, "gcc_version", __VERSION__);
     add_i64(out, "process_id", getpid());
     add_text(out, "process_supervised", "no");
-    add_text(out, "run_id", s->run_id);
-    add_i64(out, "tcp_port", s->tcp_port);
+    add_text(out, "run_id", s->commons->run_id);
+    add_i64(out, "tcp_port", s->commons->tcp_port);
     add_i64(out, "server_time_usec", wall);
     add_i64(out, "uptime_in_seconds", up);
     add_i64(out, "uptime_in_days", up / 86400);
@@ -105,29 +106,30 @@ static void info_server(struct call *c, struct buf *out)
     add_i64(out, "io_threads_active", 0);
 }
 
-static void info_clients(struct call *c, struct buf *out)
+static void info_clients(struct call *c, const struct totals *t, struct buf *out)
 {
-    add_u64(out, "connected_clients", c->server->nsessions);
+    add_u64(out, "connected_clients", t->nsessions);
     add_i64(out, "cluster_connections", 0);
     add_i64(out, "maxclients", c->server->config->maxclients);
-    add_i64(out, "blocked_clients", blocking_clients(c->server->blocking));
+    add_i64(out, "blocked_clients", t->nwaiters);
     add_i64(out, "tracking_clients", 0);
     add_i64(out, "clients_in_timeout_table", 0);
 }
 
-static void info_memory(struct call *c, struct buf *out)
+static void info_memory(struct call *c, const struct totals *t, struct buf *out)
 {
     struct server *s = c->server;
-    const struct cache_stats *cache = cache_get_stats(engine_cache(s->engine));
+    const struct cache_stats *cache = &t->cache;
     uint64_t used = server_used_memory(s), rss = mem_rss();
+    uint64_t peak = t->stats.peak_memory > used ? t->stats.peak_memory : used;
     uint64_t dataset = cache->bytes < used ? cache->bytes : used;
     uint64_t total = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     add_bytes(out, "used_memory", used);
     add_bytes(out, "used_memory_rss", rss);
-    add_bytes(out, "used_memory_peak", s->stats.peak_memory);
-    buf_addf(out, "used_memory_peak_perc:%.2f%%\r\n", ratio(used, s->stats.peak_memory) * 100);
+    add_bytes(out, "used_memory_peak", peak);
+    buf_addf(out, "used_memory_peak_perc:%.2f%%\r\n", ratio(used, peak) * 100);
     add_u64(out, "used_memory_overhead", used - dataset);
-    add_u64(out, "used_memory_startup", s->start_memory);
+    add_u64(out, "used_memory_startup", s->commons->start_memory);
     add_u64(out, "used_memory_dataset", dataset);
     buf_addf(out, "used_memory_dataset_perc:%.2f%%\r\n", ratio(dataset, used) * 100);
     add_bytes(out, "total_system_memory", total);
@@ -136,7 +138,7 @@ static void info_memory(struct call *c, struct buf *out)
     buf_addf(out, "mem_fragmentation_ratio:%.2f\r\n", ratio(rss, used));
     add_i64(out, "mem_fragmentation_bytes", (int64_t)rss - (int64_t)used);
     add_i64(out, "mem_clients_slaves", 0);
-    add_u64(out, "mem_clients_normal", server_client_memory(s));
+    add_u64(out, "mem_clients_normal", t->client_memory);
     add_i64(out, "mem_cluster_links", 0);
     add_i64(out, "mem_aof_buffer", 0);
     add_text(out, "mem_allocator", ALLOCATOR);
@@ -146,18 +148,18 @@ static void info_memory(struct call *c, struct buf *out)
 
 /* Every acknowledged write is in the database as durably as was configured: there is nothing to load, no
    child process that saves, and no append-only file. */
-static void info_persistence(struct call *c, struct buf *out)
+static void info_persistence(struct call *c, const struct totals *t, struct buf *out)
 {
     const struct server *s = c->server;
     add_i64(out, "loading", 0);
     add_i64(out, "async_loading", 0);
-    add_u64(out, "rdb_changes_since_last_save", engine_get_stats(s->engine)->dirty - s->saved_dirty);
+    add_u64(out, "rdb_changes_since_last_save", t->unsaved);
     add_i64(out, "rdb_bgsave_in_progress", 0);
-    add_i64(out, "rdb_last_save_time", s->last_save_ms / 1000);
+    add_i64(out, "rdb_last_save_time", s->commons->last_save_ms / 1000);
     add_text(out, "rdb_last_bgsave_status", "ok");
     add_i64(out, "rdb_last_bgsave_time_sec", -1);
     add_i64(out, "rdb_current_bgsave_time_sec", -1);
-    add_u64(out, "rdb_saves", s->saves);
+    add_u64(out, "rdb_saves", s->commons->saves);
     add_i64(out, "aof_enabled", 0);
     add_i64(out, "aof_rewrite_in_progress", 0);
     add_i64(out, "aof_rewrite_scheduled", 0);
@@ -167,10 +169,11 @@ static void info_persistence(struct call *c, struct buf *out)
     add_text(out, "aof_last_write_status", engine_cannot_write(s->engine) ? "err" : "ok");
 }
 
-static void info_stats(struct call *c, struct buf *out)
+static void info_stats(struct call *c, const struct totals *t, struct buf *out)
 {
-    const struct server_stats *s = &c->server->stats;
-    const struct engine_stats *e = engine_get_stats(c->server->engine);
+    const struct server_stats *s = &t->stats;
+    const struct engine_stats *e = &t->engine;
+    (void)c;
     add_u64(out, "total_connections_received", total(s->accepted, SESSION_WAYS));
     add_u64(out, "total_commands_processed", s->commands);
     add_u64(out, "instantaneous_ops_per_sec", rate_mean(&s->ops));
@@ -206,12 +209,13 @@ static void info_stats(struct call *c, struct buf *out)
     add_u64(out, "client_output_buffer_limit_disconnections", s->closed[CLOSED_OUTPUT_LIMIT]);
 }
 
-static void info_replication(struct call *c, struct buf *out)
+static void info_replication(struct call *c, const struct totals *t, struct buf *out)
 {
+    (void)t;
     add_text(out, "role", "master");
     add_i64(out, "connected_slaves", 0);
     add_text(out, "master_failover_state", "no-failover");
-    add_text(out, "master_replid", c->server->run_id);
+    add_text(out, "master_replid", c->server->commons->run_id);
     add_text(out, "master_replid2", "0000000000000000000000000000000000000000");
     add_i64(out, "master_repl_offset", 0);
     add_i64(out, "second_repl_offset", -1);
@@ -227,10 +231,10 @@ static void add_cpu(struct buf *out, const char *who, const struct rusage *u)
     buf_addf(out, "used_cpu_user%s:%ld.%06ld\r\n", who, (long)u->ru_utime.tv_sec, (long)u->ru_utime.tv_usec);
 }
 
-static void info_cpu(struct call *c, struct buf *out)
+static void info_cpu(struct call *c, const struct totals *t, struct buf *out)
 {
     struct rusage self = {0}, children = {0}, thread = {0};
-    (void)c;
+    (void)c, (void)t;
     getrusage(RUSAGE_SELF, &self);
     getrusage(RUSAGE_CHILDREN, &children);
     getrusage(RUSAGE_THREAD, &thread);
@@ -239,42 +243,43 @@ static void info_cpu(struct call *c, struct buf *out)
     add_cpu(out, "_main_thread", &thread);
 }
 
-static void info_modules(struct call *c, struct buf *out)
+static void info_modules(struct call *c, const struct totals *t, struct buf *out)
 {
-    (void)c;
-    (void)out;
+    (void)c, (void)t, (void)out;
 }
 
-static void info_commandstats(struct call *c, struct buf *out)
+static void info_commandstats(struct call *c, const struct totals *t, struct buf *out)
 {
+    (void)t;
     for (int i = 0; i < command_count(); i++) {
-        const struct command_stat *s = &c->server->command_stats[i];
-        uint64_t calls = histogram_count(&s->us), us = histogram_sum(&s->us);
+        const struct command_totals s = totals_command(c->server->commons, i);
         char name[COMMAND_NAME_CHARS];
-        if (!calls && !s->failed && !s->rejected)
+        if (!s.calls && !s.failed && !s.rejected)
             continue;
         command_full_name(command_by_index(i, NULL), name);
         buf_addf(
             out,
             "cmdstat_%s:calls=%llu,usec=%llu,usec_per_call=%.2f,rejected_calls=%llu,failed_calls=%llu\r\n",
-            name, (unsigned long long)calls, (unsigned long long)us, ratio(us, calls),
-            (unsigned long long)s->rejected, (unsigned long long)s->failed);
+            name, (unsigned long long)s.calls, (unsigned long long)s.us, ratio(s.us, s.calls),
+            (unsigned long long)s.rejected, (unsigned long long)s.failed);
     }
 }
 
-static void info_errorstats(struct call *c, struct buf *out)
+static void info_errorstats(struct call *c, const struct totals *t, struct buf *out)
 {
-    for (uint32_t i = 0; i < c->server->nerror_codes; i++)
-        buf_addf(out, "errorstat_%s:count=%llu\r\n", c->server->error_codes[i].code,
-                 (unsigned long long)c->server->error_codes[i].count);
+    (void)c;
+    for (uint32_t i = 0; i < t->errors.n; i++)
+        buf_addf(out, "errorstat_%s:count=%llu\r\n", t->errors.at[i].code,
+                 (unsigned long long)t->errors.at[i].count);
 }
 
-static void info_latencystats(struct call *c, struct buf *out)
+static void info_latencystats(struct call *c, const struct totals *t, struct buf *out)
 {
+    (void)t;
     for (int i = 0; i < command_count(); i++) {
         struct histogram_view v = {0};
         char name[COMMAND_NAME_CHARS];
-        histogram_read(&c->server->command_stats[i].us, &v);
+        totals_command_times(c->server->commons, i, &v);
         if (!v.count)
             continue;
         command_full_name(command_by_index(i, NULL), name);
@@ -284,15 +289,16 @@ static void info_latencystats(struct call *c, struct buf *out)
     }
 }
 
-static void info_cluster(struct call *c, struct buf *out)
+static void info_cluster(struct call *c, const struct totals *t, struct buf *out)
 {
-    (void)c;
+    (void)c, (void)t;
     add_i64(out, "cluster_enabled", 0);
 }
 
 /* A database that cannot be counted now (the disk fails) is left out: INFO is what one looks at then. */
-static void info_keyspace(struct call *c, struct buf *out)
+static void info_keyspace(struct call *c, const struct totals *t, struct buf *out)
 {
+    (void)t;
     for (uint32_t db = 0; db < view_databases(c->view) && !c->server->unreadable; db++) {
         int64_t keys, expires;
         if (view_db_size(c->view, db, &keys, &expires) == ST_OK && keys > 0)
@@ -315,11 +321,11 @@ static void add_times(struct buf *out, const char *what, const struct histogram 
              (unsigned long long)histogram_quantile(&v, 0.999));
 }
 
-static void add_store(struct call *c, struct buf *out)
+static void add_store(struct call *c, const struct totals *t, struct buf *out)
 {
     struct store_info info = {0};
     struct error err;
-    if (store_info(engine_store(c->server->engine), &info, &err) != ST_OK) {
+    if (totals_store(c->server, &info, &err) != ST_OK) {
         add_text(out, "store_error", err.text);
         return;
     }
@@ -332,41 +338,40 @@ static void add_store(struct call *c, struct buf *out)
     add_u64(out, "reconnects", info.reconnects);
     add_u64(out, "round_trips", info.round_trips);
     add_u64(out, "conflicts", info.conflicts);
-    add_u64(out, "reruns", c->server->stats.reruns);
-    add_u64(out, "wakeups", c->server->stats.wakeups);
+    add_u64(out, "reruns", t->stats.reruns);
+    add_u64(out, "wakeups", t->stats.wakeups);
     const struct histogram *commits = info.commit_us;
-    add_times(out, "commit", commits ? commits : &engine_get_stats(c->server->engine)->commit_us);
+    add_times(out, "commit", commits ? commits : &t->engine.commit_us);
     add_times(out, "sync", info.sync_us);
 }
 
-static void info_larder(struct call *c, struct buf *out)
+static void info_larder(struct call *c, const struct totals *t, struct buf *out)
 {
     static const char *const durabilities[] = {"always", "everysec", "off"};
     const struct config *config = c->server->config;
-    const struct engine_stats *e = engine_get_stats(c->server->engine);
-    const struct cache *cache = engine_cache(c->server->engine);
-    const struct cache_stats *rows = cache_get_stats(cache);
+    const struct engine_stats *e = &t->engine;
+    const struct cache_stats *rows = &t->cache;
     add_text(out, "larder_version", LARDER_VERSION);
     char shown[512];
     add_text(out, "store", hide_password(shown, sizeof shown, config->store));
     add_text(out, "durability", durabilities[config->durability]);
-    add_store(c, out);
-    add_u64(out, "cache_budget_bytes", cache_budget(cache));
+    add_u64(out, "workers", c->server->commons->nservers);
+    add_store(c, t, out);
+    add_u64(out, "cache_budget_bytes", t->cache_budget);
     add_u64(out, "cache_bytes", rows->bytes);
     add_u64(out, "cache_rows", rows->rows);
     add_u64(out, "cache_hits", rows->hits);
     add_u64(out, "cache_misses", rows->misses);
     add_u64(out, "cache_evicted", rows->evicted);
-    struct engine_memory memory = engine_memory(c->server->engine);
-    add_u64(out, "collections_bytes", memory.collections);
-    add_u64(out, "memtable_bytes", memory.store);
+    add_u64(out, "collections_bytes", t->memory.collections);
+    add_u64(out, "memtable_bytes", t->memory.store);
     add_u64(out, "batches", e->batches);
     buf_addf(out, "commands_per_batch:%.2f\r\n", ratio(e->commands, e->batches));
     add_u64(out, "commits", e->commits);
     add_u64(out, "commit_failures", e->commit_failures);
     add_u64(out, "rows_written", e->rows_written);
     buf_addf(out, "rows_per_commit:%.2f\r\n", ratio(e->rows_written, e->commits));
-    add_u64(out, "database_errors", total(c->server->stats.database_errors, STATUSES));
+    add_u64(out, "database_errors", total(t->stats.database_errors, STATUSES));
     add_u64(out, "expired_on_read", e->expired_on_read);
     add_u64(out, "sweep_passes", histogram_count(&e->sweep_us));
     add_u64(out, "sweep_usec", histogram_sum(&e->sweep_us));
@@ -416,11 +421,13 @@ static bool wanted(const struct call *c, const struct section *s)
 static enum status info(struct call *c)
 {
     struct buf out = {0};
+    struct totals t;
+    totals_gather(c->server->commons, &t);
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
         if (!wanted(c, &sections[i]))
             continue;
         buf_addf(&out, "%s# %s\r\n", out.len ? "\r\n" : "", sections[i].title);
-        sections[i].fn(c, &out);
+        sections[i].fn(c, &t, &out);
     }
     c->reply->ops->verbatim(c->reply, "txt", buf_slice(&out));
     buf_release(&out);
@@ -430,7 +437,7 @@ static enum status info(struct call *c)
 /* clang-format off */
 const struct command info_commands[] = {
     {
-        .name = "info", .fn = info, .arity = -1, .flags = CMD_LOADING | CMD_STALE,
+        .name = "info", .fn = info, .arity = -1, .flags = CMD_LOADING | CMD_STALE | CMD_WHOLE,
         .categories = CAT_SLOW | CAT_DANGEROUS, .summary = "Tells the state and the statistics of the server.",
         .since = "1.0.0", .group = "server", .complexity = "O(1); O(N) for N commands with statistics",
         .tips = {"nondeterministic_output", "request_policy:all_shards", "response_policy:special"},

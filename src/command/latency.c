@@ -1,5 +1,6 @@
 #include "command/latency.h"
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -9,6 +10,7 @@
 #include "command/args.h"
 #include "command/command.h"
 #include "command/server.h"
+#include "command/totals.h"
 
 #define LATENCY_SAMPLES 160 /* remembered of an event */
 #define LATENCY_EVENTS  16
@@ -27,13 +29,16 @@ struct latency_event {
 };
 
 struct latency {
+    pthread_mutex_t lock;
     struct latency_event *events[LATENCY_EVENTS];
     size_t nevents;
 };
 
 struct latency *latency_new(void)
 {
-    return mem_zalloc(sizeof(struct latency));
+    struct latency *l = mem_zalloc(sizeof *l);
+    pthread_mutex_init(&l->lock, NULL);
+    return l;
 }
 
 /* Forgets an event; how many there were: 1 or 0. */
@@ -60,6 +65,7 @@ static size_t forget_all(struct latency *l)
 void latency_free(struct latency *l)
 {
     forget_all(l);
+    pthread_mutex_destroy(&l->lock);
     mem_free(l);
 }
 
@@ -88,11 +94,8 @@ static struct latency_event *add_event(struct latency *l, const char *name)
     return e;
 }
 
-void latency_add(struct latency *l, const char *event, int64_t ms)
+static void add_sample(struct latency_event *e, int64_t ms)
 {
-    struct latency_event *e = latency_find(l, slice_str(event));
-    if (!e && !(e = add_event(l, event)))
-        return;
     int64_t now = clock_wall_us() / 1000000;
     if (ms > e->max_ms)
         e->max_ms = ms;
@@ -109,11 +112,32 @@ void latency_add(struct latency *l, const char *event, int64_t ms)
         e->n++;
 }
 
+void latency_add(struct latency *l, const char *event, int64_t ms)
+{
+    pthread_mutex_lock(&l->lock);
+    struct latency_event *e = latency_find(l, slice_str(event));
+    if (e || (e = add_event(l, event)))
+        add_sample(e, ms);
+    pthread_mutex_unlock(&l->lock);
+}
+
 /* ---- LATENCY ---- */
+
+static struct latency *open_latency(const struct call *c)
+{
+    struct latency *l = c->server->commons->latency;
+    pthread_mutex_lock(&l->lock);
+    return l;
+}
+
+static void close_latency(struct latency *l)
+{
+    pthread_mutex_unlock(&l->lock);
+}
 
 static enum status latency_latest(struct call *c)
 {
-    const struct latency *l = c->server->latency;
+    struct latency *l = open_latency(c);
     reply_array(c->reply, l->nevents);
     for (size_t i = 0; i < l->nevents; i++) {
         const struct latency_event *e = l->events[i];
@@ -124,12 +148,14 @@ static enum status latency_latest(struct call *c)
         reply_integer(c->reply, newest->ms);
         reply_integer(c->reply, e->max_ms);
     }
+    close_latency(l);
     return ST_OK;
 }
 
 static enum status latency_history(struct call *c)
 {
-    const struct latency_event *e = latency_find(c->server->latency, c->argv[2]);
+    struct latency *l = open_latency(c);
+    const struct latency_event *e = latency_find(l, c->argv[2]);
     size_t n = e ? e->n : 0;
     reply_array(c->reply, n);
     for (size_t i = 0; i < n; i++) {
@@ -137,16 +163,19 @@ static enum status latency_history(struct call *c)
         reply_integer(c->reply, latency_sample(e, i)->time);
         reply_integer(c->reply, latency_sample(e, i)->ms);
     }
+    close_latency(l);
     return ST_OK;
 }
 
 static enum status latency_reset(struct call *c)
 {
+    struct latency *l = open_latency(c);
     size_t n = 0;
     if (c->argc == 2)
-        n = forget_all(c->server->latency);
+        n = forget_all(l);
     for (int i = 2; i < c->argc; i++)
-        n += forget(c->server->latency, c->argv[i]);
+        n += forget(l, c->argv[i]);
+    close_latency(l);
     reply_integer(c->reply, (int64_t)n);
     return ST_OK;
 }
@@ -178,21 +207,23 @@ static void add_graph(struct buf *out, const struct latency_event *e)
 
 static enum status latency_graph(struct call *c)
 {
-    const struct latency_event *e = latency_find(c->server->latency, c->argv[2]);
-    if (!e) {
-        reply_errorf(c->reply, "ERR No samples available for event '%.*s'", (int)c->argv[2].n, c->argv[2].p);
-        return ST_OK;
-    }
+    struct latency *l = open_latency(c);
+    const struct latency_event *e = latency_find(l, c->argv[2]);
     struct buf out = {0};
-    add_graph(&out, e);
-    c->reply->ops->verbatim(c->reply, "txt", buf_slice(&out));
+    if (e)
+        add_graph(&out, e);
+    close_latency(l);
+    if (e)
+        c->reply->ops->verbatim(c->reply, "txt", buf_slice(&out));
+    else
+        reply_errorf(c->reply, "ERR No samples available for event '%.*s'", (int)c->argv[2].n, c->argv[2].p);
     buf_release(&out);
     return ST_OK;
 }
 
 static enum status latency_doctor(struct call *c)
 {
-    const struct latency *l = c->server->latency;
+    struct latency *l = open_latency(c);
     struct buf out = {0};
     if (!c->server->config->latency_monitor_threshold_ms)
         buf_addf(&out,
@@ -210,6 +241,7 @@ static enum status latency_doctor(struct call *c)
                  (long long)(sum / (int64_t)(e->n ? e->n : 1)), (long long)e->max_ms,
                  "SLOWLOG GET shows which commands were slow; INFO larder shows how long commits take.");
     }
+    close_latency(l);
     c->reply->ops->verbatim(c->reply, "txt", buf_slice(&out));
     buf_release(&out);
     return ST_OK;
@@ -223,7 +255,7 @@ static bool reply_histogram(struct call *c, int index)
 {
     struct histogram_view v = {0};
     char name[COMMAND_NAME_CHARS];
-    histogram_read(&c->server->command_stats[index].us, &v);
+    totals_command_times(c->server->commons, index, &v);
     if (!v.count)
         return false;
     command_full_name(command_by_index(index, NULL), name);

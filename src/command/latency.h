@@ -1,5 +1,5 @@
 /* The latency monitor: spikes by event ("command", "fast-command"), one sample a second each; LATENCY reads
-   them. */
+   them. One for the whole process, with a lock. */
 #ifndef LARDER_COMMAND_LATENCY_H
 #define LARDER_COMMAND_LATENCY_H
 

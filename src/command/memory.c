@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "command/args.h"
 #include "command/server.h"
+#include "command/totals.h"
 #include "engine/coll.h"
-#include "engine/engine.h"
 
 #define DEFAULT_SAMPLES 5
 
@@ -105,13 +105,15 @@ static void reply_pair(struct reply *r, const char *name, uint64_t value)
 static enum status memory_stats(struct call *c)
 {
     struct server *s = c->server;
-    const struct cache_stats *cache = cache_get_stats(engine_cache(s->engine));
+    struct totals t;
     size_t used = server_used_memory(s);
+    totals_gather(s->commons, &t);
+    const struct cache_stats *cache = &t.cache;
     size_t dataset = cache->bytes < used ? cache->bytes : used;
     reply_map(c->reply, 10);
-    reply_pair(c->reply, "peak.allocated", s->stats.peak_memory);
+    reply_pair(c->reply, "peak.allocated", t.stats.peak_memory);
     reply_pair(c->reply, "total.allocated", used);
-    reply_pair(c->reply, "startup.allocated", s->start_memory);
+    reply_pair(c->reply, "startup.allocated", s->commons->start_memory);
     reply_pair(c->reply, "replication.backlog", 0);
     reply_pair(c->reply, "overhead.total", used - dataset);
     reply_pair(c->reply, "keys.count", cache->rows);
@@ -120,15 +122,16 @@ static enum status memory_stats(struct call *c)
     reply_bulk_str(c->reply, "dataset.percentage");
     reply_double(c->reply, used ? (double)dataset * 100 / (double)used : 0);
     reply_bulk_str(c->reply, "peak.percentage");
-    reply_double(c->reply, s->stats.peak_memory ? (double)used * 100 / (double)s->stats.peak_memory : 0);
+    reply_double(c->reply, t.stats.peak_memory ? (double)used * 100 / (double)t.stats.peak_memory : 0);
     return ST_OK;
 }
 
 static enum status memory_doctor(struct call *c)
 {
-    const struct cache *cache = engine_cache(c->server->engine);
-    const struct cache_stats *s = cache_get_stats(cache);
-    size_t used = server_used_memory(c->server), rss = mem_rss(), budget = cache_budget(cache);
+    struct totals t;
+    totals_gather(c->server->commons, &t);
+    const struct cache_stats *s = &t.cache;
+    size_t used = server_used_memory(c->server), rss = mem_rss(), budget = t.cache_budget;
     uint64_t lookups = s->hits + s->misses;
     struct buf out = {0};
     if (lookups > 10000 && s->evicted && s->misses * 10 > lookups)
@@ -185,7 +188,7 @@ static enum status memory_help(struct call *c)
 /* clang-format off */
 static const struct command subcommands[] = {
     {
-        .name = "doctor", .fn = memory_doctor, .arity = 2, .categories = CAT_SLOW,
+        .name = "doctor", .fn = memory_doctor, .arity = 2, .flags = CMD_WHOLE, .categories = CAT_SLOW,
         .summary = "Says in words whether memory is a problem.", .since = "4.0.0", .group = "server",
         .complexity = "O(1)", .tips = {TIPS},
     },
@@ -205,7 +208,7 @@ static const struct command subcommands[] = {
         .tips = {"request_policy:all_shards", "response_policy:all_succeeded"},
     },
     {
-        .name = "stats", .fn = memory_stats, .arity = 2, .categories = CAT_SLOW,
+        .name = "stats", .fn = memory_stats, .arity = 2, .flags = CMD_WHOLE, .categories = CAT_SLOW,
         .summary = "Tells what memory is used for.", .since = "4.0.0", .group = "server", .complexity = "O(1)",
         .tips = {TIPS},
     },
@@ -220,7 +223,7 @@ static const struct command subcommands[] = {
 
 const struct command memory_commands[] = {
     {
-        .name = "memory", .arity = -2, .categories = CAT_SLOW, .summary = "Commands about memory.",
+        .name = "memory", .arity = -2, .flags = CMD_WHOLE, .categories = CAT_SLOW, .summary = "Commands about memory.",
         .since = "4.0.0", .group = "server", .complexity = "Depends on the subcommand.", .subs = subcommands,
     },
     {.name = NULL},

@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "base/num.h"
 #include "base/process.h"
-#include "command/block.h"
 #include "command/command.h"
 #include "command/server.h"
+#include "command/totals.h"
 #include "engine/engine.h"
 #include "proto/prometheus.h"
 
@@ -74,7 +74,7 @@ static void add_process(struct prom *p, const struct server *s)
     gauge(p, "process_max_fds", "The limit of open file descriptors.", u.max_fds);
     gauge(p, "process_threads", "Threads.", u.threads);
     prom_family(p, "larder_uptime_seconds", PROM_GAUGE, "Time since the server started.");
-    prom_seconds(p, NULL, (uint64_t)(clock_mono_us() - s->start_us));
+    prom_seconds(p, NULL, (uint64_t)(clock_mono_us() - s->commons->start_us));
 }
 
 /* ---- commands ---- */
@@ -85,24 +85,23 @@ static void add_command_results(struct prom *p, const struct server *s)
                 "Commands by name and result: ok, error (it ran and replied an error), rejected (it did not "
                 "run).");
     for (int i = 0; i < command_count(); i++) {
-        const struct command_stat *stat = &s->command_stats[i];
-        uint64_t calls = histogram_count(&stat->us);
-        if (!calls && !stat->rejected)
+        const struct command_totals stat = totals_command(s->commons, i);
+        if (!stat.calls && !stat.rejected)
             continue;
         char name[COMMAND_NAME_CHARS];
         command_full_name(command_by_index(i, NULL), name);
-        prom_u64(p, PROM_LABELS({"command", name}, {"result", "ok"}), calls - stat->failed);
-        prom_u64(p, PROM_LABELS({"command", name}, {"result", "error"}), stat->failed);
-        prom_u64(p, PROM_LABELS({"command", name}, {"result", "rejected"}), stat->rejected);
+        prom_u64(p, PROM_LABELS({"command", name}, {"result", "ok"}), stat.calls - stat.failed);
+        prom_u64(p, PROM_LABELS({"command", name}, {"result", "error"}), stat.failed);
+        prom_u64(p, PROM_LABELS({"command", name}, {"result", "rejected"}), stat.rejected);
     }
     prom_family(p, "larder_command_seconds_total", PROM_COUNTER, "Time that commands took, by name.");
     for (int i = 0; i < command_count(); i++) {
-        const struct command_stat *stat = &s->command_stats[i];
-        if (!histogram_count(&stat->us))
+        const struct command_totals stat = totals_command(s->commons, i);
+        if (!stat.calls)
             continue;
         char name[COMMAND_NAME_CHARS];
         command_full_name(command_by_index(i, NULL), name);
-        prom_seconds(p, PROM_LABELS({"command", name}), histogram_sum(&stat->us));
+        prom_seconds(p, PROM_LABELS({"command", name}), stat.us);
     }
 }
 
@@ -130,37 +129,36 @@ static void add_command_times(struct prom *p, const struct server *s)
         struct histogram_view v = {0};
         for (int i = first; i < command_count(); i++)
             if (strcmp(family_of(i), family_of(first)) == 0)
-                histogram_read(&s->command_stats[i].us, &v);
+                totals_command_times(s->commons, i, &v);
         prom_histogram(p, PROM_LABELS({"family", family_of(first)}), &v, &COMMAND_TIMES);
     }
 }
 
-static void add_commands(struct prom *p, const struct server *s)
+static void add_commands(struct prom *p, const struct server *s, const struct totals *t)
 {
-    const struct engine_stats *e = engine_get_stats(s->engine);
     add_command_results(p, s);
     add_command_times(p, s);
     prom_family(p, "larder_error_replies_total", PROM_COUNTER, "Error replies by their code.");
-    for (uint32_t i = 0; i < s->nerror_codes; i++)
-        prom_u64(p, PROM_LABELS({"code", s->error_codes[i].code}), s->error_codes[i].count);
+    for (uint32_t i = 0; i < t->errors.n; i++)
+        prom_u64(p, PROM_LABELS({"code", t->errors.at[i].code}), t->errors.at[i].count);
     prom_family(p, "larder_http_answers_total", PROM_COUNTER, "Answers over HTTP by status.");
     for (unsigned status = 100; status < HTTP_STATUS_END; status++) {
         char digits[NUM_I64_CHARS + 1];
         digits[num_format_u64(digits, status)] = '\0';
-        if (s->stats.http_answers[status])
-            prom_u64(p, PROM_LABELS({"status", digits}), s->stats.http_answers[status]);
+        if (t->stats.http_answers[status])
+            prom_u64(p, PROM_LABELS({"status", digits}), t->stats.http_answers[status]);
     }
-    counter(p, "larder_keyspace_hits_total", "Keys that reads found.", e->keyspace_hits);
-    counter(p, "larder_keyspace_misses_total", "Keys that reads did not find.", e->keyspace_misses);
-    counter(p, "larder_auth_failures_total", "Wrong passwords.", s->stats.acl_denied_auth);
+    counter(p, "larder_keyspace_hits_total", "Keys that reads found.", t->engine.keyspace_hits);
+    counter(p, "larder_keyspace_misses_total", "Keys that reads did not find.", t->engine.keyspace_misses);
+    counter(p, "larder_auth_failures_total", "Wrong passwords.", t->stats.acl_denied_auth);
 }
 
 /* ---- batches and the database ---- */
 
-static void add_batches(struct prom *p, const struct server *s)
+static void add_batches(struct prom *p, const struct totals *t)
 {
-    const struct engine_stats *e = engine_get_stats(s->engine);
-    histogram(p, "larder_batch_commands", "Commands that ran as one batch.", &s->stats.batch_commands,
+    const struct engine_stats *e = &t->engine;
+    histogram(p, "larder_batch_commands", "Commands that ran as one batch.", &t->stats.batch_commands,
               &BATCH_SIZES);
     counter(p, "larder_commit_failures_total", "Commits that failed.", e->commit_failures);
     counter(p, "larder_rows_written_total", "Rows that commits changed.", e->rows_written);
@@ -168,20 +166,19 @@ static void add_batches(struct prom *p, const struct server *s)
             e->external_changes);
 }
 
-static void add_database_errors(struct prom *p, const struct server *s)
+static void add_database_errors(struct prom *p, const struct totals *t)
 {
     prom_family(p, "larder_database_errors_total", PROM_COUNTER,
                 "Operations of the database that failed, by status.");
     for (enum status st = ST_OK + 1; st < STATUSES; st++)
-        prom_u64(p, PROM_LABELS({"status", status_name(st)}), s->stats.database_errors[st]);
+        prom_u64(p, PROM_LABELS({"status", status_name(st)}), t->stats.database_errors[st]);
 }
 
-static void add_store(struct prom *p, const struct server *s)
+static void add_store(struct prom *p, const struct server *s, const struct totals *t)
 {
     struct store_info info = {.engine = "unknown"};
     struct error err;
-    bool up = store_info(engine_store(s->engine), &info, &err) == ST_OK && !s->unreadable;
-    const struct engine_stats *e = engine_get_stats(s->engine);
+    bool up = totals_store(s, &info, &err) == ST_OK && !s->unreadable;
     prom_family(p, "larder_build_info", PROM_GAUGE, "What runs here; the value is 1.");
     prom_u64(p,
              PROM_LABELS({"version", LARDER_VERSION}, {"redis_version", REDIS_VERSION},
@@ -193,9 +190,9 @@ static void add_store(struct prom *p, const struct server *s)
     counter(p, "larder_database_conflicts_total",
             "Transactions that the database ended because others were in the way.", info.conflicts);
     counter(p, "larder_reruns_total", "Times that the commands of a transaction were run again after that.",
-            s->stats.reruns);
+            t->stats.reruns);
     histogram(p, "larder_commit_duration_seconds", "Time until a commit was durable.",
-              info.commit_us ? info.commit_us : &e->commit_us, &DISK_TIMES);
+              info.commit_us ? info.commit_us : &t->engine.commit_us, &DISK_TIMES);
     histogram(p, "larder_sync_duration_seconds", "Time that syncs of the database's log took.", info.sync_us,
               &DISK_TIMES);
     gauge(p, "larder_store_file_bytes", "The database on disk, without its log.", info.bytes);
@@ -231,33 +228,32 @@ static void add_keys(struct prom *p, const struct server *s)
 
 /* ---- memory ---- */
 
-static void add_cache(struct prom *p, const struct server *s)
+static void add_cache(struct prom *p, const struct totals *t)
 {
-    const struct cache *cache = engine_cache(s->engine);
-    const struct cache_stats *rows = cache_get_stats(cache);
+    const struct cache_stats *rows = &t->cache;
     counter(p, "larder_cache_hits_total", "Rows that were in the cache.", rows->hits);
     counter(p, "larder_cache_misses_total", "Rows that had to be read from the database.", rows->misses);
     counter(p, "larder_cache_evictions_total", "Rows that left the cache for others.", rows->evicted);
     gauge(p, "larder_cache_rows", "Rows in the cache.", rows->rows);
     gauge(p, "larder_cache_bytes", "What the cache's rows take.", rows->bytes);
-    gauge(p, "larder_cache_budget_bytes", "What the cache may take (cache-memory).", cache_budget(cache));
+    gauge(p, "larder_cache_budget_bytes", "What the cache may take (cache-memory).", t->cache_budget);
 }
 
-static void add_memory(struct prom *p, struct server *s)
+static void add_memory(struct prom *p, struct server *s, const struct totals *t)
 {
     static const char *const parts[] = {"cache_rows", "collections", "changes", "memtables", "clients"};
-    struct engine_memory engine = engine_memory(s->engine);
-    const uint64_t bytes[] = {engine.rows, engine.collections, engine.changes, engine.store,
-                              server_client_memory(s)};
-    gauge(p, "larder_memory_used_bytes", "Memory that is allocated.", server_used_memory(s));
-    gauge(p, "larder_memory_peak_bytes", "The most that it was.", s->stats.peak_memory);
+    const uint64_t bytes[] = {t->memory.rows, t->memory.collections, t->memory.changes, t->memory.store,
+                              t->client_memory};
+    uint64_t used = server_used_memory(s), peak = t->stats.peak_memory;
+    gauge(p, "larder_memory_used_bytes", "Memory that is allocated.", used);
+    gauge(p, "larder_memory_peak_bytes", "The most that it was.", peak > used ? peak : used);
     labelled(p, "larder_memory_bytes", PROM_GAUGE, "Parts of the memory that is allocated.", "part", parts,
              bytes, sizeof parts / sizeof *parts);
 }
 
 /* ---- connections ---- */
 
-static void add_connections(struct prom *p, const struct server *s)
+static void add_connections(struct prom *p, const struct server *s, const struct totals *t)
 {
     static const char *const ways[SESSION_WAYS] = {"tcp", "unix", "tls", "http", "https"};
     static const char *const rejections[REJECTIONS] = {"maxclients", "protected_mode", "descriptors",
@@ -265,31 +261,31 @@ static void add_connections(struct prom *p, const struct server *s)
     static const char *const closures[CLOSURES] = {"idle",         "killed", "query_limit",
                                                    "output_limit", "unread", "protocol"};
     uint64_t now[SESSION_WAYS] = {0};
-    for (const struct session *c = s->first; c; c = c->next)
-        now[c->way]++;
+    for (uint32_t i = 0; i < s->commons->nservers; i++)
+        for (const struct session *c = s->commons->servers[i]->first; c; c = c->next)
+            now[c->way]++;
     labelled(p, "larder_connections", PROM_GAUGE, "Open connections by listener.", "listener", ways, now,
              SESSION_WAYS);
     labelled(p, "larder_connections_accepted_total", PROM_COUNTER, "Accepted connections by listener.",
-             "listener", ways, s->stats.accepted, SESSION_WAYS);
+             "listener", ways, t->stats.accepted, SESSION_WAYS);
     labelled(p, "larder_connections_rejected_total", PROM_COUNTER, "Connections turned away, by reason.",
-             "reason", rejections, s->stats.rejected, REJECTIONS);
+             "reason", rejections, t->stats.rejected, REJECTIONS);
     labelled(p, "larder_connections_closed_total", PROM_COUNTER,
-             "Connections that the server closed, by reason.", "reason", closures, s->stats.closed, CLOSURES);
+             "Connections that the server closed, by reason.", "reason", closures, t->stats.closed, CLOSURES);
     gauge(p, "larder_connections_max", "How many there may be (maxclients).",
           (uint64_t)s->config->maxclients);
-    gauge(p, "larder_connections_blocked", "Clients that wait in a blocking command.",
-          blocking_clients(s->blocking));
-    counter(p, "larder_network_received_bytes_total", "Bytes read from clients.", s->stats.net_in);
-    counter(p, "larder_network_sent_bytes_total", "Bytes sent to clients.", s->stats.net_out);
+    gauge(p, "larder_connections_blocked", "Clients that wait in a blocking command.", t->nwaiters);
+    counter(p, "larder_network_received_bytes_total", "Bytes read from clients.", t->stats.net_in);
+    counter(p, "larder_network_sent_bytes_total", "Bytes sent to clients.", t->stats.net_out);
 }
 
 /* ---- expiry ---- */
 
-static void add_expiry(struct prom *p, const struct server *s)
+static void add_expiry(struct prom *p, const struct totals *t)
 {
     static const char *const by[] = {"read", "sweep"};
     static const char *const kinds[] = {"expired", "deleted", "item", "field"};
-    const struct engine_stats *e = engine_get_stats(s->engine);
+    const struct engine_stats *e = &t->engine;
     const uint64_t expired[] = {e->expired_on_read, e->expired_by_sweep};
     const uint64_t rows[] = {e->expired_by_sweep, e->deleted_by_sweep, e->items_by_sweep, e->expired_fields};
     labelled(p, "larder_keys_expired_total", PROM_COUNTER,
@@ -297,7 +293,7 @@ static void add_expiry(struct prom *p, const struct server *s)
     labelled(p, "larder_sweep_rows_total", PROM_COUNTER, "Rows that the sweeper removed, by kind.", "kind",
              kinds, rows, sizeof kinds / sizeof *kinds);
     counter(p, "larder_sweep_passes_total",
-            "Times that the sweeper found something and removed it to the last row.", s->stats.sweep_passes);
+            "Times that the sweeper found something and removed it to the last row.", t->stats.sweep_passes);
     histogram(p, "larder_sweep_duration_seconds", "Time that a step of the sweeper took.", &e->sweep_us,
               &DISK_TIMES);
 }
@@ -322,15 +318,17 @@ static void add_backlog(struct prom *p, const struct server *s)
 void metrics_render(struct server *s, struct buf *out)
 {
     struct prom p = {.out = out};
-    add_store(&p, s);
+    struct totals t;
+    totals_gather(s->commons, &t);
+    add_store(&p, s, &t);
     add_process(&p, s);
-    add_commands(&p, s);
-    add_batches(&p, s);
-    add_database_errors(&p, s);
+    add_commands(&p, s, &t);
+    add_batches(&p, &t);
+    add_database_errors(&p, &t);
     add_keys(&p, s);
-    add_cache(&p, s);
-    add_memory(&p, s);
-    add_connections(&p, s);
-    add_expiry(&p, s);
+    add_cache(&p, &t);
+    add_memory(&p, s, &t);
+    add_connections(&p, s, &t);
+    add_expiry(&p, &t);
     add_backlog(&p, s);
 }

@@ -43,6 +43,13 @@ static void add_quoted(struct buf *out, struct slice s)
     buf_add(out, "\"", 1);
 }
 
+void monitor_tell(struct server *server, struct slice line)
+{
+    for (struct session *s = server->first; s; s = s->next)
+        if (s->monitor)
+            s->ops->push(s, line);
+}
+
 void monitor_feed(struct server *server, const struct session *from, const struct command *cmd,
                   const struct slice *argv, int argc)
 {
@@ -58,8 +65,10 @@ void monitor_feed(struct server *server, const struct session *from, const struc
         add_quoted(&line, redact(cmd, argv, i));
     }
     buf_add(&line, "\r\n", 2);
-    for (struct session *s = server->first; s; s = s->next)
-        if (s->monitor)
-            s->ops->push(s, buf_slice(&line));
+    uint32_t mine = atomic_load_explicit(&server->nmonitors, memory_order_relaxed);
+    if (mine)
+        monitor_tell(server, buf_slice(&line));
+    if (atomic_load_explicit(&server->commons->nmonitors, memory_order_relaxed) != mine)
+        buf_add_slice(&server->lines, buf_slice(&line));
     buf_release(&line);
 }

@@ -1,7 +1,9 @@
 /* What commands share: the clients, the statistics, the pause. */
 #include "command/server.h"
 
+#include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -15,45 +17,59 @@
 #include "command/slowlog.h"
 #include "engine/engine.h"
 
-void server_init(struct server *s, struct config *config, struct engine *engine)
+void commons_init(struct commons *c)
 {
+    uint8_t id[20];
+    *c = (struct commons){.next_id = 1, .sweep_active = true};
+    c->blocking = blocking_new();
+    c->slowlog = slowlog_new();
+    c->latency = latency_new();
+    c->start_us = clock_mono_us();
+    c->last_save_ms = clock_wall_us() / 1000;
+    rand_secure(id, sizeof id);
+    for (size_t i = 0; i < sizeof id; i++)
+        snprintf(c->run_id + 2 * i, 3, "%02x", id[i]);
+}
+
+void commons_release(struct commons *c)
+{
+    blocking_free(c->blocking);
+    slowlog_free(c->slowlog);
+    latency_free(c->latency);
+    *c = (struct commons){0};
+}
+
+void server_init(struct server *s, struct commons *commons, struct config *config, struct engine *engine)
+{
+    assert(commons->nservers < SERVERS_MAX);
+    s->commons = commons;
+    s->index = commons->nservers++;
+    commons->servers[s->index] = s;
     s->config = config;
     s->engine = engine;
     s->view = engine_view(engine);
-    s->next_id = 1;
     s->command_stats = mem_zalloc((size_t)command_count() * sizeof *s->command_stats);
-    s->slowlog = slowlog_new();
-    s->blocking = blocking_new();
-    s->latency = latency_new();
     s->attempt = attempt_new();
-    s->start_us = clock_mono_us();
-    s->clock_us = s->start_us;
-    s->last_save_ms = clock_wall_us() / 1000;
-    s->start_memory = server_used_memory(s);
-    s->sweep_active = true;
-    s->stats.sample_at_us = s->start_us;
-    uint8_t id[20];
-    rand_secure(id, sizeof id);
-    for (size_t i = 0; i < sizeof id; i++)
-        snprintf(s->run_id + 2 * i, 3, "%02x", id[i]);
+    s->clock_us = commons->start_us;
+    commons->start_memory = server_used_memory(s);
+    s->stats.sample_at_us = commons->start_us;
 }
 
 void server_release(struct server *s)
 {
     mem_free(s->command_stats);
-    slowlog_free(s->slowlog);
-    blocking_free(s->blocking);
-    latency_free(s->latency);
     attempt_free(s->attempt);
+    buf_release(&s->lines);
     arena_release(&s->call_arena);
     s->command_stats = NULL;
-    s->slowlog = NULL;
-    s->latency = NULL;
 }
+
+/* ---- clients ---- */
 
 void server_add_session(struct server *s, struct session *c)
 {
-    c->id = s->next_id++;
+    c->id = atomic_fetch_add_explicit(&s->commons->next_id, 1, memory_order_relaxed);
+    c->server = s;
     c->prev = s->last;
     c->next = NULL;
     if (s->last)
@@ -77,9 +93,71 @@ void server_remove_session(struct server *s, struct session *c)
         s->last = c->prev;
     c->prev = c->next = NULL;
     s->nsessions--;
-    if (c->monitor)
-        s->nmonitors--;
+    server_set_monitor(s, c, false);
 }
+
+void server_set_monitor(struct server *s, struct session *c, bool on)
+{
+    if (c->monitor == on)
+        return;
+    c->monitor = on;
+    if (on) {
+        atomic_fetch_add(&s->nmonitors, 1);
+        atomic_fetch_add(&s->commons->nmonitors, 1);
+    } else {
+        atomic_fetch_sub(&s->commons->nmonitors, 1);
+        atomic_fetch_sub(&s->nmonitors, 1);
+    }
+}
+
+void server_tell_others(struct server *s)
+{
+    const struct commons *all = s->commons;
+    for (uint32_t i = 0; i < all->nservers && (s->others_due || s->lines.len); i++) {
+        struct server *to = all->servers[i];
+        if (to == s)
+            continue;
+        if (s->others_due >> i & 1)
+            to->look(to);
+        if (s->lines.len && atomic_load_explicit(&to->nmonitors, memory_order_relaxed))
+            to->tell_monitors(to, buf_slice(&s->lines));
+    }
+    s->others_due = 0;
+    buf_release(&s->lines);
+}
+
+struct session *server_find_session(const struct commons *all, uint64_t id)
+{
+    for (uint32_t i = 0; i < all->nservers; i++)
+        for (struct session *c = all->servers[i]->first; c; c = c->next)
+            if (c->id == id)
+                return c;
+    return NULL;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    uint64_t x = (*(struct session *const *)a)->id, y = (*(struct session *const *)b)->id;
+    return (x > y) - (x < y);
+}
+
+struct session **server_list_sessions(const struct commons *all, struct arena *arena, size_t *ret_n)
+{
+    size_t n = 0, at = 0;
+    for (uint32_t i = 0; i < all->nservers; i++)
+        n += all->servers[i]->nsessions;
+    struct session **list = arena_alloc(arena, (n + 1) * sizeof(struct session *));
+    for (uint32_t i = 0; i < all->nservers; i++)
+        for (struct session *c = all->servers[i]->first; c; c = c->next)
+            list[at++] = c;
+    assert(at == n);
+    if (all->nservers > 1)
+        qsort(list, n, sizeof(struct session *), by_id);
+    *ret_n = n;
+    return list;
+}
+
+/* ---- statistics ---- */
 
 /* A rate over the time since the last sample, kept with the samples before it. */
 static void sample(struct rate *r, uint64_t total, int64_t elapsed_us, unsigned slot)
@@ -130,11 +208,12 @@ uint64_t rate_mean(const struct rate *r)
     return sum / RATE_SAMPLES;
 }
 
-void server_saved(struct server *s)
+void server_saved(struct commons *all)
 {
-    s->last_save_ms = clock_wall_us() / 1000;
-    s->saved_dirty = engine_get_stats(s->engine)->dirty;
-    s->saves++;
+    all->last_save_ms = clock_wall_us() / 1000;
+    all->saves++;
+    for (uint32_t i = 0; i < all->nservers; i++)
+        all->servers[i]->saved_dirty = engine_get_stats(all->servers[i]->engine)->dirty;
 }
 
 void server_reset_stats(struct server *s)
@@ -144,25 +223,30 @@ void server_reset_stats(struct server *s)
     server_used_memory(s);
     st->sample_at_us = clock_mono_us();
     memset(s->command_stats, 0, (size_t)command_count() * sizeof *s->command_stats);
-    s->nerror_codes = 0;
+    s->errors.n = 0;
     engine_reset_stats(s->engine);
     cache_reset_stats(engine_cache(s->engine));
+}
+
+void error_counts_add(struct error_counts *e, const char *code, uint64_t n)
+{
+    uint32_t i = 0;
+    while (i < e->n && strcmp(e->at[i].code, code) != 0)
+        i++;
+    if (i == e->n) {
+        if (i == sizeof e->at / sizeof *e->at)
+            return;
+        snprintf(e->at[i].code, sizeof e->at[i].code, "%s", code);
+        e->at[i].count = 0;
+        e->n++;
+    }
+    e->at[i].count += n;
 }
 
 void server_note_error(struct server *s, const char *code)
 {
     s->stats.errors++;
-    uint32_t i = 0;
-    while (i < s->nerror_codes && strcmp(s->error_codes[i].code, code) != 0)
-        i++;
-    if (i == s->nerror_codes) {
-        if (i == SERVER_ERROR_CODES)
-            return;
-        snprintf(s->error_codes[i].code, sizeof s->error_codes[i].code, "%s", code);
-        s->error_codes[i].count = 0;
-        s->nerror_codes++;
-    }
-    s->error_codes[i].count++;
+    error_counts_add(&s->errors, code, 1);
 }
 
 void server_note_failure(struct server *s, enum status st)

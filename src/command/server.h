@@ -1,12 +1,18 @@
-/* What commands share across clients: configuration, clients, statistics, logs of slow commands. One for each
- * worker. */
+/* What commands share across clients: configuration, clients, statistics, logs of slow commands.
+
+   A process has a struct server for each of its workers (server/team.h), which that worker's thread alone
+   uses, and one struct commons for all of them. A command that concerns the whole process (CMD_WHOLE: INFO,
+   CLIENT KILL, CONFIG SET, ...) runs while the other workers stand still between two batches: it may use all
+   servers, and change what all of them read, as if there were one thread. */
 #ifndef LARDER_COMMAND_SERVER_H
 #define LARDER_COMMAND_SERVER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/histogram.h"
 #include "base/slice.h"
 #include "base/status.h"
@@ -20,7 +26,9 @@ struct attempt;
 struct engine;
 struct view;
 struct command;
+struct blocked;
 struct blocking;
+struct http_api;
 struct slowlog;
 struct latency;
 
@@ -70,15 +78,41 @@ struct server_stats {
     int64_t sample_at_us;
 };
 
-struct error_count {
-    char code[24];
-    uint64_t count;
+/* Error replies by their code, for INFO errorstats. */
+struct error_counts {
+    struct error_count {
+        char code[24];
+        uint64_t count;
+    } at[64];
+    uint32_t n;
 };
-#define SERVER_ERROR_CODES 64
 
 enum pause_mode { PAUSE_NONE, PAUSE_WRITE, PAUSE_ALL };
 
+#define SERVERS_MAX 64
+
+/* What the servers of a process have in common. What is neither atomic nor locks itself changes only at the
+   start, and while all workers but one stand still. */
+struct commons {
+    struct server *servers[SERVERS_MAX];
+    uint32_t nservers;
+    _Atomic uint64_t next_id;   /* of a session; the first is 1 */
+    _Atomic uint32_t nmonitors; /* of all servers */
+    struct blocking *blocking;  /* clients that wait for keys; locks itself */
+    struct slowlog *slowlog;    /* locks itself */
+    struct latency *latency;    /* locks itself */
+    char run_id[41];
+    int64_t start_us; /* monotonic */
+    size_t start_memory;
+    int64_t last_save_ms; /* wall */
+    uint64_t saves;
+    int tcp_port;      /* the one really bound */
+    bool sweep_active; /* DEBUG SET-ACTIVE-EXPIRE */
+};
+
 struct server {
+    struct commons *commons;
+    uint32_t index; /* in commons->servers */
     struct config *config;
     struct engine *engine;
     struct view *view;
@@ -87,49 +121,61 @@ struct server {
     int64_t clock_us;
     struct session *first, *last; /* every client, oldest first */
     uint32_t nsessions;
-    uint32_t nmonitors;
-    uint64_t next_id; /* of a session; the first is 1 */
+    _Atomic uint32_t nmonitors; /* others read it */
     struct server_stats stats;
     struct command_stat *command_stats; /* by command_index */
-    struct slowlog *slowlog;
-    struct blocking *blocking; /* clients that wait for keys */
-    struct latency *latency;
+    struct error_counts errors;
+    struct blocked *waiters; /* its clients that wait for keys */
+    uint32_t nwaiters;
+    /* For other servers, when the transaction has been committed. */
+    uint64_t others_due; /* 1 << index: a client of that one is the next to get what was made */
+    struct buf lines;    /* for clients that monitor */
+    struct http_api *http; /* NULL: it has none */
     struct arena call_arena;
-    char run_id[41];
-    int64_t start_us; /* monotonic */
-    size_t start_memory;
     /* SAVE and BGSAVE: the worker ends the batch, syncs the database and calls server_saved. */
     bool sync_wanted;
     /* CONFIG SET durability: the worker does that behind the batch, too, and answers when it is done. */
     bool durability_wanted;
     int64_t queued_wait;  /* the highest ticket that a command run by EXEC waits for */
     bool end_batch;       /* what follows belongs to another batch */
-    int64_t last_save_ms; /* wall */
-    uint64_t saved_dirty; /* the engine's `dirty` then */
-    uint64_t saves;
-    int tcp_port; /* the one really bound */
+    uint64_t saved_dirty; /* the engine's `dirty` when SAVE last succeeded */
     enum pause_mode pause;
-    int64_t pause_until_us; /* monotonic */
-    bool sweep_active;      /* DEBUG SET-ACTIVE-EXPIRE */
-    bool unreadable;        /* this batch could not begin: what needs the database answers write_err */
-    bool stopping;          /* SHUTDOWN: the worker ends after this batch */
-    /* Error statistics by code for INFO errorstats. */
-    struct error_count error_codes[SERVER_ERROR_CODES];
-    uint32_t nerror_codes;
+    int64_t pause_until_us;  /* monotonic */
+    bool unreadable;         /* this batch could not begin: what needs the database answers write_err */
+    bool stopping;           /* SHUTDOWN: the worker ends after this batch */
     struct attempt *attempt; /* the running transaction, so far as it can be taken back ... */
     bool attempting;         /* ... when it can, see attempt.h */
     /* How configuration that lives elsewhere changes at run time; set by the worker. When it cannot, the
        caller puts the old value back; the reason is for the client. */
     enum status (*config_changed)(struct server *s, const struct option *o, struct error *err);
+    /* From the threads of other servers, set by the worker: clients of this one may have something to take;
+       a line for those of its clients that monitor. */
+    void (*look)(struct server *s);
+    void (*tell_monitors)(struct server *s, struct slice line);
     void *worker;
 };
 
-/* Everything but config, engine and config_changed, which the caller sets before. */
-void server_init(struct server *s, struct config *config, struct engine *engine);
+void commons_init(struct commons *c);
+void commons_release(struct commons *c);
+
+/* Everything but the functions, which the caller sets before. The server joins the commons. */
+void server_init(struct server *s, struct commons *commons, struct config *config, struct engine *engine);
 void server_release(struct server *s);
 
 void server_add_session(struct server *s, struct session *c); /* numbers it */
 void server_remove_session(struct server *s, struct session *c);
+
+/* The client of this number, of whichever server, or NULL. */
+struct session *server_find_session(const struct commons *all, uint64_t id);
+
+/* The clients of all servers, oldest first. */
+struct session **server_list_sessions(const struct commons *all, struct arena *arena, size_t *ret_n);
+
+/* A transaction has ended: tells the other servers what is for them. */
+void server_tell_others(struct server *s);
+
+/* MONITOR begins or ends for a client of this server. */
+void server_set_monitor(struct server *s, struct session *c, bool on);
 
 /* Once a second (or so): samples for instantaneous_ops_per_sec, peak memory. */
 void server_tick(struct server *s);
@@ -142,9 +188,9 @@ size_t server_used_memory(struct server *s);
 size_t server_client_memory(const struct server *s);
 
 /* What sync_wanted asked for has been done. */
-void server_saved(struct server *s);
+void server_saved(struct commons *all);
 
-/* CONFIG RESETSTAT. */
+/* CONFIG RESETSTAT, of this server. */
 void server_reset_stats(struct server *s);
 
 /* Counts an error reply by its code ("ERR", "WRONGTYPE"). */
@@ -161,5 +207,8 @@ void server_pause(struct server *s, enum pause_mode mode, int64_t until_us);
 
 /* True while commands of this kind must wait (CLIENT PAUSE). */
 bool server_paused(struct server *s, bool may_write, int64_t mono_us);
+
+/* Counts an error in a table. */
+void error_counts_add(struct error_counts *e, const char *code, uint64_t n);
 
 #endif

@@ -73,7 +73,7 @@ static enum status bgsave(struct call *c)
 
 static enum status lastsave(struct call *c)
 {
-    reply_integer(c->reply, c->server->last_save_ms / 1000);
+    reply_integer(c->reply, c->server->commons->last_save_ms / 1000);
     return ST_OK;
 }
 
@@ -115,8 +115,7 @@ static enum status monitor(struct call *c)
 {
     if (c->session->monitor) /* Redis says nothing either */
         return ST_OK;
-    c->session->monitor = true;
-    c->server->nmonitors++;
+    server_set_monitor(c->server, c->session, true);
     reply_ok(c->reply);
     return ST_OK;
 }
@@ -197,14 +196,15 @@ const struct command server_commands[] = {
     },
     {
         .name = "save", .fn = save, .arity = 1,
-        .flags = CMD_ADMIN | CMD_NOSCRIPT | CMD_NO_ASYNC_LOADING | CMD_NO_MULTI,
+        .flags = CMD_ADMIN | CMD_NOSCRIPT | CMD_NO_ASYNC_LOADING | CMD_NO_MULTI | CMD_WHOLE,
         .categories = CAT_ADMIN | CAT_SLOW | CAT_DANGEROUS,
         .summary = "Answers when everything written so far is durable, whatever the durability, and in the tables.",
         .since = "1.0.0",
         .group = "server", .complexity = "O(N) for N bytes not yet on the disk",
     },
     {
-        .name = "bgsave", .fn = bgsave, .arity = -1, .flags = CMD_ADMIN | CMD_NOSCRIPT | CMD_NO_ASYNC_LOADING,
+        .name = "bgsave", .fn = bgsave, .arity = -1,
+        .flags = CMD_ADMIN | CMD_NOSCRIPT | CMD_NO_ASYNC_LOADING | CMD_WHOLE,
         .categories = CAT_ADMIN | CAT_SLOW | CAT_DANGEROUS, .summary = "The same as SAVE.", .since = "1.0.0",
         .group = "server", .complexity = "O(N) for N bytes not yet on the disk",
     },

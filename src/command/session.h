@@ -13,6 +13,7 @@ struct blocked;
 struct command;
 struct kept;
 struct reply;
+struct server;
 struct session;
 struct txn;
 
@@ -47,6 +48,7 @@ enum session_reply { SESSION_REPLY_ON, SESSION_REPLY_OFF, SESSION_REPLY_SKIP_NEX
 
 struct session {
     const struct session_ops *ops;
+    struct server *server;       /* whose client it is */
     struct session *prev, *next; /* in the server's list, oldest first */
     uint64_t id;
     uint32_t db;

@@ -1,5 +1,6 @@
 #include "command/slowlog.h"
 
+#include <pthread.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -30,11 +31,10 @@ struct slowlog_entry {
 };
 
 struct slowlog {
+    pthread_mutex_t lock;
     struct slowlog_entry *newest, *oldest;
     size_t len;
     int64_t next_id;
-    bool held; /* entries from held_id on may be taken back: none is dropped for them yet */
-    int64_t held_id;
 };
 
 static struct slowlog_arg copy_arg(struct slice s)
@@ -59,7 +59,9 @@ static void entry_free(struct slowlog_entry *e)
 
 struct slowlog *slowlog_new(void)
 {
-    return mem_zalloc(sizeof(struct slowlog));
+    struct slowlog *log = mem_zalloc(sizeof *log);
+    pthread_mutex_init(&log->lock, NULL);
+    return log;
 }
 
 static void slowlog_trim(struct slowlog *log, size_t max_len)
@@ -78,15 +80,15 @@ static void slowlog_trim(struct slowlog *log, size_t max_len)
 void slowlog_free(struct slowlog *log)
 {
     slowlog_trim(log, 0);
+    pthread_mutex_destroy(&log->lock);
     mem_free(log);
 }
 
-void slowlog_add(struct slowlog *log, const struct session *session, const struct command *cmd,
-                 const struct slice *argv, int argc, int64_t us, size_t max_len)
+struct slowlog_entry *slowlog_entry(const struct session *session, const struct command *cmd,
+                                    const struct slice *argv, int argc, int64_t us)
 {
     int kept = argc > MAX_ARGS ? MAX_ARGS : argc;
     struct slowlog_entry *e = mem_zalloc(sizeof *e + (size_t)kept * sizeof e->argv[0]);
-    e->id = log->next_id++;
     e->time = clock_wall_us() / 1000000;
     e->us = us;
     e->addr = mem_strdup(session->addr);
@@ -101,40 +103,44 @@ void slowlog_add(struct slowlog *log, const struct session *session, const struc
         }
         e->argv[i] = copy_arg(arg);
     }
-    e->older = log->newest;
-    if (log->newest)
-        log->newest->newer = e;
-    else
-        log->oldest = e;
-    log->newest = e;
-    log->len++;
-    if (!log->held)
-        slowlog_trim(log, max_len);
+    return e;
 }
 
-void slowlog_hold(struct slowlog *log)
+struct slowlog_entry *slowlog_join(struct slowlog_entry *e, struct slowlog_entry *older)
 {
-    log->held = true;
-    log->held_id = log->next_id;
+    e->older = older;
+    if (older)
+        older->newer = e;
+    return e;
 }
 
-static void drop_newest(struct slowlog *log)
+void slowlog_drop(struct slowlog_entry *list)
 {
-    struct slowlog_entry *e = log->newest;
-    log->newest = e->older;
-    *(log->newest ? &log->newest->newer : &log->oldest) = NULL;
-    log->len--;
-    entry_free(e);
+    for (struct slowlog_entry *e = list, *older; e; e = older) {
+        older = e->older;
+        entry_free(e);
+    }
 }
 
-void slowlog_settle(struct slowlog *log, bool back, size_t max_len)
+void slowlog_add(struct slowlog *log, struct slowlog_entry *list, size_t max_len)
 {
-    log->held = false;
-    while (back && log->newest && log->newest->id >= log->held_id)
-        drop_newest(log);
-    if (back)
-        log->next_id = log->held_id;
+    struct slowlog_entry *e = list;
+    if (!list)
+        return;
+    while (e->older)
+        e = e->older;
+    pthread_mutex_lock(&log->lock);
+    for (struct slowlog_entry *newer; e; e = newer) { /* from the oldest */
+        newer = e->newer;
+        e->id = log->next_id++;
+        e->older = log->newest;
+        e->newer = NULL;
+        *(log->newest ? &log->newest->newer : &log->oldest) = e;
+        log->newest = e;
+        log->len++;
+    }
     slowlog_trim(log, max_len);
+    pthread_mutex_unlock(&log->lock);
 }
 
 /* ---- SLOWLOG ---- */
@@ -149,7 +155,8 @@ static enum status slowlog_get(struct call *c)
     if (c->argc == 3 &&
         !arg_range(c, 2, -1, INT64_MAX, &count, "ERR count should be greater than or equal to -1"))
         return ST_OK;
-    const struct slowlog *log = c->server->slowlog;
+    struct slowlog *log = c->server->commons->slowlog;
+    pthread_mutex_lock(&log->lock);
     size_t n = count >= 0 && (uint64_t)count < log->len ? (size_t)count : log->len;
     reply_array(c->reply, n);
     for (const struct slowlog_entry *e = log->newest; n > 0; e = e->older, n--) {
@@ -163,18 +170,25 @@ static enum status slowlog_get(struct call *c)
         reply_bulk_str(c->reply, e->addr);
         reply_bulk_str(c->reply, e->name);
     }
+    pthread_mutex_unlock(&log->lock);
     return ST_OK;
 }
 
 static enum status slowlog_len(struct call *c)
 {
-    reply_integer(c->reply, (int64_t)c->server->slowlog->len);
+    struct slowlog *log = c->server->commons->slowlog;
+    pthread_mutex_lock(&log->lock);
+    reply_integer(c->reply, (int64_t)log->len);
+    pthread_mutex_unlock(&log->lock);
     return ST_OK;
 }
 
 static enum status slowlog_reset(struct call *c)
 {
-    slowlog_trim(c->server->slowlog, 0);
+    struct slowlog *log = c->server->commons->slowlog;
+    pthread_mutex_lock(&log->lock);
+    slowlog_trim(log, 0);
+    pthread_mutex_unlock(&log->lock);
     reply_ok(c->reply);
     return ST_OK;
 }

@@ -25,7 +25,7 @@ struct txn {
     enum txn_state state;
     bool spoilt;
     bool writes;
-    bool outside; /* something in the queue is CMD_OUTSIDE */
+    bool outside, whole; /* something in the queue is CMD_OUTSIDE, CMD_WHOLE */
     struct queued *queue;
     size_t nqueue, queue_cap;
     struct watch **watches;
@@ -153,6 +153,7 @@ bool txn_queue(struct session *s, const struct command *cmd, const struct slice 
     VEC_PUSH(t->queue, t->nqueue, t->queue_cap) = (struct queued){cmd, copy, argc};
     t->writes |= (cmd->flags & CMD_WRITE) != 0;
     t->outside |= (cmd->flags & CMD_OUTSIDE) != 0;
+    t->whole |= (cmd->flags & CMD_WHOLE) != 0;
     return true;
 }
 
@@ -207,6 +208,11 @@ bool txn_may_write(const struct session *s, const struct command *cmd)
 bool txn_goes_outside(const struct session *s, const struct command *cmd)
 {
     return txn_is_exec(cmd) && txn_open(s) && s->txn->outside;
+}
+
+bool txn_is_whole(const struct session *s)
+{
+    return s->txn->whole;
 }
 
 /* Whether a watched key is not what it was. */
@@ -325,7 +331,7 @@ const struct command txn_commands[] = {
         .summary = "Starts to queue commands for EXEC.", .since = "1.2.0", .group = "transactions", .complexity = "O(1)",
     },
     {
-        .name = "exec", .fn = exec, .arity = 1, .flags = TXN_FLAGS | CMD_SKIP_SLOWLOG,
+        .name = "exec", .fn = exec, .arity = 1, .flags = TXN_FLAGS | CMD_SKIP_SLOWLOG | CMD_WHOLE,
         .categories = CAT_SLOW | CAT_TRANSACTION,
         .summary = "Runs the queued commands in one database transaction.", .since = "1.2.0", .group = "transactions",
         .complexity = "That of the queued commands.",

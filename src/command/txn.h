@@ -38,6 +38,9 @@ bool txn_is_exec(const struct command *cmd);
 /* Whether cmd is EXEC and something in the queue may write. */
 bool txn_may_write(const struct session *s, const struct command *cmd);
 
+/* Whether something in the queue is CMD_WHOLE. */
+bool txn_is_whole(const struct session *s);
+
 /* Announces the keys of what is queued and of what is watched, see announce.h. Returns how many. */
 struct view;
 size_t txn_announce(const struct session *s, struct view *v);

@@ -57,9 +57,6 @@ bool view_wants_announcements(const struct view *v);
 void view_announce(struct view *v, uint32_t db, struct slice key);
 void view_announce_everything(struct view *v);
 
-/* In a batch: whoever waits for a key is to be served if there is something, whoever made it. */
-void view_wake_all(struct view *v);
-
 /* A key that a command of this batch will ask for: its row is brought near the processor while others run.
    view_expect begins, with what the next two steps take, each a few commands later. view_expect_now: the
    command is next, and what it asks for as exactly this slice need not be hashed again. Until the next call

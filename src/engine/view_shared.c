@@ -28,11 +28,6 @@ void view_announce_everything(struct view *v)
     v->announced_everything = true;
 }
 
-void view_wake_all(struct view *v)
-{
-    VEC_PUSH(v->ready, v->nready, v->ready_cap) = (struct ready_key){.number = v->dbs[0].number};
-}
-
 static int by_place(const void *a, const void *b)
 {
     const struct key_ref *x = a, *y = b;

@@ -12,7 +12,7 @@ struct handshake {
     struct handshake *prev, *next;
     struct conn conn;
     struct event timer;
-    void (*done)(void *arg, struct conn conn);
+    void (*done)(void *arg, struct conn *conn);
     void *arg;
 };
 
@@ -30,15 +30,17 @@ static struct conn take_out(struct handshake *s)
         h->first = s->next;
     if (s->next)
         s->next->prev = s->prev;
-    h->n--;
     mem_free(s);
     return conn;
 }
 
 static void end(struct handshake *s)
 {
+    void (*done)(void *, struct conn *) = s->done;
+    void *arg = s->arg;
     struct conn conn = take_out(s);
     conn_close(&conn);
+    done(arg, NULL);
 }
 
 /* Anyone who reaches the port can cause these lines: not more than one in a while, but all when debugging. */
@@ -66,9 +68,10 @@ static void go_on(struct handshake *s)
     event_del(&s->conn.write_event);
     switch (step) {
     case TLS_DONE: {
-        void (*done)(void *, struct conn) = s->done;
+        void (*done)(void *, struct conn *) = s->done;
         void *arg = s->arg;
-        done(arg, take_out(s));
+        struct conn conn = take_out(s);
+        done(arg, &conn);
         return;
     }
     case TLS_WANTS_READ:
@@ -101,11 +104,12 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 }
 
 void handshake_begin(struct handshakes *h, struct conn conn, const char *protocol,
-                     void (*done)(void *arg, struct conn conn), void *arg)
+                     void (*done)(void *arg, struct conn *conn), void *arg)
 {
     conn.tls = tls_new(h->context, conn.fd, protocol);
     if (!conn.tls) {
         conn_close(&conn);
+        done(arg, NULL);
         return;
     }
     struct handshake *s = mem_zalloc(sizeof *s);
@@ -113,7 +117,6 @@ void handshake_begin(struct handshakes *h, struct conn conn, const char *protoco
     if (h->first)
         h->first->prev = s;
     h->first = s;
-    h->n++;
     event_assign(&s->conn.read_event, h->base, conn.fd, EV_READ, on_socket, s);
     event_assign(&s->conn.write_event, h->base, conn.fd, EV_WRITE, on_socket, s);
     evtimer_assign(&s->timer, h->base, on_timer, s);

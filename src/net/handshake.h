@@ -13,7 +13,6 @@ struct handshakes {
     struct ssl_ctx_st *context; /* for those that are yet to begin; owned */
     uint64_t limit_ms;          /* how long one may take */
     struct handshake *first;
-    uint32_t n;
     uint64_t *failed; /* counts them */
     /* The log says it once in a while, and how often it has not. */
     int64_t warned_us;
@@ -26,9 +25,9 @@ void handshakes_release(struct handshakes *h);
 /* New connections get this context, which is taken over. */
 void handshakes_set_context(struct handshakes *h, struct ssl_ctx_st *context);
 
-/* Takes conn over, and hands it to done when it is ready; never does when that fails. protocol: see tls_new.
- */
+/* Takes conn over, and hands it to done when it is ready; when that fails it closes it and hands over NULL.
+   protocol: see tls_new. */
 void handshake_begin(struct handshakes *h, struct conn conn, const char *protocol,
-                     void (*done)(void *arg, struct conn conn), void *arg);
+                     void (*done)(void *arg, struct conn *conn), void *arg);
 
 #endif

@@ -34,6 +34,9 @@ enum status tls_context_new(const struct tls_options *o, struct ssl_ctx_st **ret
                             struct error *err) MUST_CHECK;
 void tls_context_free(struct ssl_ctx_st *context);
 
+/* The same once more, for another owner, on any thread: it goes with the last of them. */
+struct ssl_ctx_st *tls_context_share(struct ssl_ctx_st *context);
+
 /* Whether the time of a context's certificate is over, and when it ends: "Nov 15 12:00:00 2027 GMT". */
 #define TLS_TIME_CHARS 40
 bool tls_context_expired(struct ssl_ctx_st *context, char ret[TLS_TIME_CHARS]);

@@ -179,6 +179,12 @@ enum status tls_context_new(const struct tls_options *o, struct ssl_ctx_st **ret
     return st;
 }
 
+struct ssl_ctx_st *tls_context_share(struct ssl_ctx_st *context)
+{
+    SSL_CTX_up_ref(context);
+    return context;
+}
+
 void tls_context_free(struct ssl_ctx_st *context)
 {
     SSL_CTX_free(context);

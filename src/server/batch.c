@@ -182,7 +182,7 @@ static void sync_saved(struct worker *w)
 {
     struct error err;
     if (engine_sync(w->server.engine, &err) == ST_OK) {
-        server_saved(&w->server);
+        server_saved(w->server.commons);
         waits_synced(w);
         return;
     }
@@ -191,19 +191,27 @@ static void sync_saved(struct worker *w)
     waits_fail(w, WAIT_FOR_SYNC, &err);
 }
 
+/* Of all workers, who stand still. Where there are several, none of their stores can refuse. */
+static enum status set_durability(struct team *t, enum durability d, struct error *err)
+{
+    enum status st = ST_OK;
+    for (uint32_t i = 0; i < t->n && st == ST_OK; i++)
+        st = store_set_durability(engine_store(t->workers[i]->server.engine), d, err);
+    return st;
+}
+
 /* So with CONFIG SET durability: what waits in the store may have to become durable first, and its tables
    change places only between transactions. */
 static void change_durability(struct worker *w, bool committed)
 {
     struct config *config = worker_config(w);
     struct error err;
-    if (committed && store_set_durability(engine_store(w->server.engine), (enum durability)config->durability,
-                                          &err) == ST_OK) {
-        w->durability = config->durability;
+    if (committed && set_durability(w->team, (enum durability)config->durability, &err) == ST_OK) {
+        w->team->durability = config->durability;
         waits_synced(w);
         return;
     }
-    config->durability = w->durability;
+    config->durability = w->team->durability;
     if (!committed) /* which it was told */
         return;
     server_note_failure(&w->server, err.code);
@@ -257,7 +265,7 @@ static size_t announce(struct worker *w, size_t at)
     size_t n = 0;
     if (!view_wants_announcements(w->server.view))
         return b->ncalls;
-    if (b->write && blocking_clients(w->server.blocking))
+    if (b->write && w->server.nwaiters)
         block_announce(&w->server);
     for (; at < b->ncalls && n < ANNOUNCED_KEYS; at++) {
         const struct batch_call *call = &b->calls[at];
@@ -284,10 +292,17 @@ static bool may_run_again(const struct worker *w, const struct batch_call *call)
     return engine_store(w->server.engine)->contended && !call->client->protocol->goes_outside(call);
 }
 
+/* What the call would use is not this worker's alone. */
+static bool needs_all(const struct worker *w, const struct batch_call *call)
+{
+    return !team_alone(w->team) && call->client->protocol->is_whole(call);
+}
+
 /* Whether a call has no place in a transaction with others. */
 static bool stands_alone(const struct worker *w, const struct batch_call *call)
 {
-    return call->alone || (engine_store(w->server.engine)->contended && !may_run_again(w, call));
+    return call->alone || (engine_store(w->server.engine)->contended && !may_run_again(w, call)) ||
+           needs_all(w, call);
 }
 
 /* Others are in the way already when it begins to write: none of its calls is run. */
@@ -316,6 +331,7 @@ static struct transaction run_once(struct worker *w, size_t at)
         write_err = t.err;
     if (w->rerun.on && write_err.code == ST_CONFLICT)
         return not_now(w, &t, at, &write_err);
+    block_begin(&w->server);
     w->server.clock_us = clock_mono_us();
     w->server.end_batch = w->server.sync_wanted = w->server.durability_wanted = false;
     while (at < end && said < PENDING_BYTES && engine_pending_bytes(engine) < PENDING_BYTES &&
@@ -361,6 +377,9 @@ static struct transaction run_often(struct worker *w, size_t at)
 /* Returns where it stopped. */
 static size_t run_transaction(struct worker *w, size_t at)
 {
+    bool whole = needs_all(w, &w->batch.calls[at]);
+    if (whole)
+        team_hold(w);
     struct transaction t = run_often(w, at);
     if (t.failed)
         commits_failed(w, t.ticket, &t.err);
@@ -368,6 +387,9 @@ static size_t run_transaction(struct worker *w, size_t at)
         sync_saved(w);
     if (w->server.durability_wanted)
         change_durability(w, !t.failed);
+    if (whole)
+        team_release(w->team);
+    server_tell_others(&w->server);
     batch_progress(w);
     flush_clients(w);
     return t.at;
@@ -409,7 +431,7 @@ bool batch_poll(struct worker *w)
 {
     struct error write_err, err;
     int64_t ticket;
-    uint32_t waiting = blocking_clients(w->server.blocking);
+    uint32_t waiting = w->server.nwaiters;
     bool again = false;
     if (!anything_there(w))
         return false;
@@ -417,9 +439,10 @@ bool batch_poll(struct worker *w)
     block_announce(&w->server);
     if (begin(w, &write_err, &err) == ST_OK) {
         rerun_begin(w);
+        w->server.clock_us = clock_mono_us();
         if (write_err.code == ST_OK) {
-            view_wake_all(w->server.view);
-            block_serve(&w->server, &write_err);
+            block_begin(&w->server);
+            block_serve_all(&w->server, &write_err);
         }
         enum status st = engine_commit(w->server.engine, &ticket, &err);
         again = st == ST_CONFLICT;
@@ -433,7 +456,8 @@ bool batch_poll(struct worker *w)
             commits_failed(w, ticket, &err);
     }
     w->batch.write = false;
+    server_tell_others(&w->server);
     batch_progress(w);
     flush_clients(w);
-    return again || blocking_clients(w->server.blocking) != waiting;
+    return again || w->server.nwaiters != waiting;
 }

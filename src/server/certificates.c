@@ -23,9 +23,9 @@ static struct tls_options options(const struct config *c)
     };
 }
 
-enum status certificates_load(struct worker *w, struct error *err)
+enum status certificates_load(struct team *t, struct error *err)
 {
-    const struct config *config = worker_config(w);
+    const struct config *config = t->config;
     const struct tls_options wanted = options(config);
     struct ssl_ctx_st *context = NULL;
     char quoted[sizeof err->text + 64], expires[TLS_TIME_CHARS];
@@ -36,10 +36,13 @@ enum status certificates_load(struct worker *w, struct error *err)
         log_error("TLS cannot be set up", "error=%s", log_quote(quoted, sizeof quoted, err->text));
         return st;
     }
-    handshakes_set_context(&w->handshakes, context);
-    w->handshakes.limit_ms = config->tls_handshake_timeout_ms;
+    for (uint32_t i = 0; i < t->n; i++) {
+        handshakes_set_context(&t->workers[i]->handshakes, tls_context_share(context));
+        t->workers[i]->handshakes.limit_ms = config->tls_handshake_timeout_ms;
+    }
     bool expired = tls_context_expired(context, expires);
     log_write(expired ? LOG_WARNING : LOG_INFO, expired ? "the TLS certificate has expired" : "TLS is set up",
               "cert=%s expires=\"%s\"", log_quote(quoted, sizeof quoted, config->tls_cert_file), expires);
+    tls_context_free(context);
     return ST_OK;
 }

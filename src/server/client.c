@@ -86,6 +86,7 @@ static void change_state(struct client *c, enum client_state state)
     block_forget(&c->worker->server, &c->session);
     conn_close(&c->conn);
     server_remove_session(&c->worker->server, &c->session);
+    worker_uncount(c->worker);
     VEC_PUSH(c->worker->dead.items, c->worker->dead.len, c->worker->dead.cap) = c;
 }
 
@@ -514,7 +515,7 @@ struct client *client_new(struct worker *w, struct conn conn, const struct proto
     c->session.fd = conn.fd;
     c->session.unix_socket = conn.local;
     c->session.way = conn.local ? WAY_UNIX : conn.tls ? WAY_TLS : WAY_TCP;
-    conn_addresses(&conn, w->entrances[ENTRANCE_RESP].listener.path, c->session.addr, c->session.laddr);
+    conn_addresses(&conn, w->team->entrances[ENTRANCE_RESP].listener.path, c->session.addr, c->session.laddr);
     conn_tune(&conn, config->tcp_keepalive_ms);
     protocol->open(c);
     conn_attach(&c->conn, w->base, on_readable, on_writable, c);

@@ -71,7 +71,7 @@ struct client {
     int64_t flushed_us;             /* when output last moved */
 };
 
-/* Takes over conn. */
+/* Takes over conn, which was counted for w. */
 struct client *client_new(struct worker *w, struct conn conn, const struct protocol *protocol);
 
 /* Only at the end of a turn, when nothing refers to it. */

@@ -36,13 +36,12 @@ static void open_http(struct client *c)
     http_init(&c->http->in);
     c->session.no_block = true;
     c->session.way = c->conn.tls ? WAY_HTTPS : WAY_HTTP;
-    c->worker->nhttp++;
 }
 
 static void release(struct client *c)
 {
     mem_free(c->http);
-    c->worker->nhttp--;
+    atomic_fetch_sub_explicit(&c->worker->team->nhttp, 1, memory_order_relaxed);
 }
 
 /* ---- requests ---- */
@@ -133,6 +132,11 @@ static bool may_write(const struct batch_call *call)
 static bool goes_outside(const struct batch_call *call)
 {
     return call->http->outside;
+}
+
+static bool is_whole(const struct batch_call *call)
+{
+    return http_is_whole(call->client->worker->http, call->http);
 }
 
 /* ---- answers ---- */
@@ -229,6 +233,7 @@ const struct protocol http_protocol = {
     .wanted = wanted,
     .may_write = may_write,
     .goes_outside = goes_outside,
+    .is_whole = is_whole,
     .run = run,
     .fail = fail,
     .keep = keep,
@@ -243,23 +248,40 @@ const struct protocol http_protocol = {
 #define REFUSED(status, body)                                                                                \
     SLICE("HTTP/1.1 " status "\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" body)
 
+void http_turn_away(struct conn *conn)
+{
+    conn_refuse(conn, REFUSED("503 Service Unavailable\r\nRetry-After: 1",
+                              "{\"error\":\"too_many_connections\",\"message\":\"As many connections as "
+                              "allowed are open: try again later.\"}"));
+}
+
+/* Whether there is room for one more, which is then counted. */
+static bool enter(struct worker *w)
+{
+    uint32_t was = atomic_fetch_add_explicit(&w->team->nhttp, 1, memory_order_relaxed);
+    int64_t most = worker_config(w)->http_max_connections;
+    if (most == 0 || was < (uint64_t)most)
+        return true;
+    atomic_fetch_sub_explicit(&w->team->nhttp, 1, memory_order_relaxed);
+    return false;
+}
+
 void http_welcome(struct worker *w, struct conn conn)
 {
     const struct config *config = worker_config(w);
     struct server *server = &w->server;
-    bool full = config->http_max_connections && w->nhttp >= (uint64_t)config->http_max_connections;
-    if (full || server->nsessions >= w->max_clients) {
-        server->stats.rejected[REJECTED_MAXCLIENTS]++;
-        conn_refuse(&conn, REFUSED("503 Service Unavailable\r\nRetry-After: 1",
-                                   "{\"error\":\"too_many_connections\",\"message\":\"As many connections as "
-                                   "allowed are open: try again later.\"}"));
-    } else if (config->protected_mode && config->requirepass[0] == '\0' && !conn_is_loopback(&conn)) {
+    if (config->protected_mode && config->requirepass[0] == '\0' && !conn_is_loopback(&conn)) {
         server->stats.rejected[REJECTED_PROTECTED]++;
         conn_refuse(
             &conn, REFUSED("403 Forbidden",
                            "{\"error\":\"protected_mode\",\"message\":\"Without a password only this machine "
                            "is served: set requirepass, or protected-mode no.\"}"));
+    } else if (!enter(w)) {
+        server->stats.rejected[REJECTED_MAXCLIENTS]++;
+        http_turn_away(&conn);
     } else {
         client_new(w, conn, &http_protocol);
+        return;
     }
+    worker_uncount(w);
 }

@@ -6,7 +6,10 @@
 
 struct worker;
 
-/* Serves a connection that has just been made, or turns it away. */
+/* Serves a connection that was counted for w, or turns it away. */
 void http_welcome(struct worker *w, struct conn conn);
+
+/* There are too many already. */
+void http_turn_away(struct conn *conn);
 
 #endif

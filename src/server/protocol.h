@@ -41,6 +41,9 @@ struct protocol {
     /* Whether it may change more than rows and its session, as things are now: see command_goes_outside. */
     bool (*goes_outside)(const struct batch_call *call);
 
+    /* Whether the other workers have to stand still while it runs, as things are now. */
+    bool (*is_whole)(const struct batch_call *call);
+
     /* Runs the call and appends its answer to the client's output. Returns the ticket that must be durable
        before that may leave, 0 when there is none. */
     int64_t (*run)(struct worker *w, const struct batch_call *call, const struct error *write_err);

@@ -72,6 +72,11 @@ static bool goes_outside(const struct batch_call *call)
     return command_goes_outside(&call->client->session, call->cmd, call->argv, call->argc);
 }
 
+static bool is_whole(const struct batch_call *call)
+{
+    return command_is_whole(&call->client->session, call->cmd, call->argv, call->argc);
+}
+
 /* A web page that makes its visitor's browser talk to us sends these; the connection ends before the
    request's body is taken for commands. */
 static bool is_http(struct slice name)
@@ -140,6 +145,7 @@ const struct protocol resp_protocol = {
     .wanted = wanted,
     .may_write = may_write,
     .goes_outside = goes_outside,
+    .is_whole = is_whole,
     .run = run,
     .fail = fail,
     .tick = tick,

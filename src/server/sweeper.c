@@ -51,7 +51,7 @@ int64_t sweeper_step(struct worker *w)
     struct sweeper *s = &w->sweeper;
     const struct config *config = worker_config(w);
     int64_t interval_us = (int64_t)config->sweep_interval_ms * 1000;
-    if (!config->sweep || !w->server.sweep_active)
+    if (!config->sweep || !w->server.commons->sweep_active)
         return interval_us;
     uint32_t max_rows = config->sweep_batch > 0 ? (uint32_t)config->sweep_batch : 1;
     if (s->rows == 0 || s->rows > max_rows)
@@ -67,7 +67,7 @@ int64_t sweeper_step(struct worker *w)
     int64_t end = clock_mono_us();
     uint64_t threshold_ms = config->latency_monitor_threshold_ms;
     if (threshold_ms && (uint64_t)(end - start) >= threshold_ms * 1000)
-        latency_add(w->server.latency, "expire-cycle", (end - start) / 1000);
+        latency_add(w->server.commons->latency, "expire-cycle", (end - start) / 1000);
     if (s->pass_rows == 0)
         s->pass_start_us = start;
     s->pass_rows += did;

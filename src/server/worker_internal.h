@@ -7,12 +7,13 @@
 #include "base/clock.h"
 #include "command/server.h"
 #include "net/handshake.h"
-#include "net/listener.h"
 #include "server/batch.h"
 #include "server/bell.h"
 #include "server/client.h"
+#include "server/mailbox.h"
 #include "server/rerun.h"
 #include "server/sweeper.h"
+#include "server/team_internal.h"
 #include "server/waits.h"
 #include "server/worker.h"
 
@@ -23,31 +24,30 @@ struct client_list {
     size_t len, cap;
 };
 
-/* A way in: who listens there, and what becomes of those who come. */
-struct entrance {
+/* Connections of one entrance that come to one worker. */
+struct arrival {
     struct worker *worker;
-    struct listener listener;
-    struct event *accepts[LISTENER_MAX];
-    void (*welcome)(struct worker *w, struct conn conn);
+    int entrance;
 };
 
-enum { ENTRANCE_RESP, ENTRANCE_RESP_TLS, ENTRANCE_HTTP, ENTRANCE_HTTP_TLS, ENTRANCES };
-
 struct worker {
+    struct team *team;
     struct server server;
     struct http_api *http;
-    uint64_t nhttp; /* clients that speak HTTP */
     struct event_base *base;
-    struct entrance entrances[ENTRANCES];
+    struct mailbox mailbox;
+    _Atomic uint32_t nclients; /* that were let in and sent here, from then on until they have gone */
+    struct arrival arrivals[ENTRANCES];
     struct handshakes handshakes;
-    struct event *tick, *sweep_timer, *pause_timer, *poll_timer, *accept_timer, *stop_event;
+    struct event *tick, *sweep_timer, *pause_timer, *poll_timer, *stop_event, *wake_event;
     int stop_fd; /* an eventfd: worker_stop writes to it */
+    int wake_fd; /* an eventfd: worker_wake, and the store when commits have become durable */
     bool stop;
+    bool reload; /* the certificates are to be read */
     bool sweep_due;
     int64_t now_us;                           /* monotonic, of this turn; 0 until someone asks (worker_now) */
     int64_t commit_warned_us, http_warned_us; /* when it was last logged */
     uint64_t batches;
-    uint32_t max_clients; /* as configured, or what the limit of descriptors allows */
     /* Another process holds the database's lock. Clients that write wait among the paused ones; who reads
        goes on. */
     int64_t lock_since_us;       /* 0: nobody waits for it */
@@ -57,9 +57,6 @@ struct worker {
     struct batch batch;
     struct waits waits;
     struct rerun rerun;
-    int64_t durability; /* the one in force; the option is ahead of it until the end of a batch */
-    struct event *progress_event;
-    int progress_fd; /* an eventfd: the store writes to it when commits have become durable */
     struct sweeper sweeper;
     struct client_list ready;  /* have input to parse without waiting for more */
     struct client_list flush;  /* have output that may leave now */
@@ -86,6 +83,12 @@ static inline bool worker_may_warn(struct worker *w, int64_t *last_us)
 
 /* A paused client goes on before the pause is over. */
 void worker_unpause(struct worker *w, struct client *c);
+
+/* A connection that was counted for this worker has gone. */
+static inline void worker_uncount(struct worker *w)
+{
+    atomic_fetch_sub_explicit(&w->nclients, 1, memory_order_relaxed);
+}
 
 static inline struct config *worker_config(const struct worker *w)
 {

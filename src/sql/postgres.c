@@ -398,8 +398,8 @@ static bool idle(struct remote *c)
 {
     struct postgres *p = postgres_of(c);
     struct pollfd fd = {PQsocket(p->conn), POLLIN, 0};
-    if (poll(&fd, 1, 0) > 0 && (!PQconsumeInput(p->conn) || PQstatus(p->conn) == CONNECTION_BAD))
-        c->lost = true;
+    while (!c->lost && poll(&fd, 1, 0) > 0) /* behind a farewell is the end */
+        c->lost = !PQconsumeInput(p->conn) || PQstatus(p->conn) == CONNECTION_BAD;
     return !c->lost;
 }
 

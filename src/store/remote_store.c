@@ -439,12 +439,14 @@ enum status remote_store_open(const struct store_options *o, struct store **ret,
         s->shared = s->base.contended = !s->conn->exclusive && !o->read_only;
         s->base.ops = s->shared ? &rshared_ops : &rstore_ops;
         s->told = mem_zalloc((s->databases + 1) * sizeof *s->told);
-        st = o->read_only ? remote_schema_expect(s->conn, err) : ensure_schema(s, err);
+        st = o->read_only || o->joins ? remote_schema_expect(s->conn, err) : ensure_schema(s, err);
     }
     if (st == ST_OK && o->beside)
         snprintf(s->owner, sizeof s->owner, "%s", rstore_of(o->beside)->owner);
     if (st == ST_OK && (!o->read_only || o->beside))
-        st = rlock_enter(s, err);
+        st = o->joins ? rlock_again(s, err) : rlock_enter(s, err);
+    if (o->joins)
+        s->read_only = st != ST_OK;
     if (st != ST_OK) {
         do_close(&s->base);
         return st;
@@ -455,19 +457,26 @@ enum status remote_store_open(const struct store_options *o, struct store **ret,
 
 /* ---- the rest ---- */
 
+static void do_counters(const struct store *base, struct store_info *add_to)
+{
+    const struct rstore *s = (const struct rstore *)base;
+    add_to->reconnects += s->reconnects;
+    add_to->round_trips += s->round_trips + (s->conn ? s->conn->round_trips : 0);
+    add_to->conflicts += s->conflicts;
+}
+
 static enum status do_info(struct store *base, struct store_info *ret, struct error *err)
 {
     struct rstore *s = rstore_of(base);
     int64_t two[2] = {0, 0};
     enum status st = rstore_connected(s, err);
-    *ret = (struct store_info){
-        .reconnects = s->reconnects, .round_trips = s->round_trips, .conflicts = s->conflicts};
+    *ret = (struct store_info){0};
+    do_counters(base, ret);
     if (st != ST_OK)
         return st;
     struct request r = {.text = rtext(s, R_SIZE), .fn = rread_two, .arg = two};
     remote_add(s->conn, &r);
     st = rstore_run(s, err);
-    ret->round_trips += s->conn->round_trips;
     ret->bytes = (uint64_t)two[0];
     ret->free_bytes = (uint64_t)two[1];
     memcpy(ret->engine, s->conn->server, sizeof ret->engine);
@@ -514,4 +523,5 @@ static enum status do_sync(struct store *base, struct error *err)
 
 static const struct store_ops rstore_ops = {COMMON_OPS};
 static const struct store_ops rshared_ops = {COMMON_OPS.expect = rshared_expect, .now_us = rshared_now_us,
-                                             .listen = rwake_listen, .rung = rwake_rung};
+                                             .listen = rwake_listen, .rung = rwake_rung,
+                                             .counters = do_counters};

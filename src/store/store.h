@@ -271,6 +271,7 @@ struct store_ops {
     int64_t (*now_us)(const struct store *s);
     bool (*listen)(struct store *s, bool on, struct store_bell *ret);
     bool (*rung)(struct store *s);
+    void (*counters)(const struct store *s, struct store_info *add_to);
     enum status (*begin)(struct store *s, enum store_txn kind, bool *ret_changed, struct error *err);
     enum status (*get_keys)(struct store *s, const struct key_ref *refs, size_t n, store_key_fn *fn,
                             void *arg, struct error *err);
@@ -334,6 +335,7 @@ struct store_options {
        has had the tables meanwhile: then everything is ST_LOCKED from there on. */
     bool journaled;
     struct store *beside;
+    bool joins; /* a shared store that this process has open already: the tables are as they must be */
 };
 
 /* Opens (creating and migrating) the database and takes it for this process alone:
@@ -395,6 +397,12 @@ static inline bool store_listen(struct store *s, bool on, struct store_bell *ret
 static inline bool store_rung(struct store *s)
 {
     return s->ops->rung && s->ops->rung(s);
+}
+
+/* Of a shared store, without asking the database: adds its reconnects, round trips and conflicts. */
+static inline void store_counters(const struct store *s, struct store_info *add_to)
+{
+    s->ops->counters(s, add_to);
 }
 
 /* Starts a transaction. To write: takes the write lock now, so that nothing read from here on can change

@@ -60,7 +60,9 @@ def test_wrong_values_name_option_origin_and_form(tmp_path):
     assert refused("--config", str(conf)) == (
         f'{conf}:2: "1tb" is no value for cache-memory: expected a size in bytes, or with kb, mb, gb'
     )
-    assert "more servers" in refused("--workers=4")
+    assert refused("--workers=4") == (
+        "--workers: PostgreSQL and MariaDB in shared mode take more than 1, this database does not"
+    )
 
 
 def test_unknown_words():

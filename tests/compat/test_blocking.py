@@ -30,6 +30,11 @@ def blocked(control):
             return int(line.split(":")[1])
 
 
+def workers(control):
+    lines = control("INFO", "larder").decode().split("\r\n")
+    return next((int(line.split(":")[1]) for line in lines if line.startswith("workers:")), 1)
+
+
 def block(control, client, *command):
     """Sends a command that blocks, and waits until it does."""
     before = blocked(control)

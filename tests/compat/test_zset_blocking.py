@@ -2,7 +2,7 @@
 
 import pytest
 
-from compat.test_blocking import block, blocked, connections, nothing_yet, server  # noqa: F401  a fixture
+from compat.test_blocking import block, blocked, connections, nothing_yet, server, workers  # noqa: F401  a fixture
 from harness import wait
 
 # Commands that make a sorted set of a=1, b=2 appear under q; there is one under `from` and a set under `set`.
@@ -52,6 +52,8 @@ def test_clients_are_served_in_the_order_they_blocked(server):  # noqa: F811
 
 def test_each_pipelined_command_serves_at_once(server):  # noqa: F811
     with connections(server, 3) as (control, a, b):
+        if workers(control) > 1:
+            pytest.skip("clients of another worker are served when the batch has been committed")
         block(control, a, "BZPOPMIN", "q", 0)
         block(control, b, "BZPOPMIN", "q", 0)
         replies = control.pipeline([["ZADD", "q", "5", "x"], ["ZCARD", "q"], ["ZADD", "q", "1", "y", "9", "z"], ["ZCARD", "q"]])

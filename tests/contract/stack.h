@@ -26,6 +26,7 @@ struct stack {
     struct store *fault; /* the part of it that can be told to fail */
     struct engine *engine;
     struct config config;
+    struct commons commons;
     struct server server;
     struct session session;
     struct arena args;
@@ -94,7 +95,8 @@ static inline bool stack_open(struct stack *k, const struct store_options *o, co
     if (!check_ok(engine_new(k->store, &e, &k->engine, &k->err), &k->err, __FILE__, __LINE__, "engine_new"))
         return false;
     config_init(&k->config);
-    server_init(&k->server, &k->config, k->engine);
+    commons_init(&k->commons);
+    server_init(&k->server, &k->commons, &k->config, k->engine);
     session_init(&k->session, &no_socket, true);
     server_add_session(&k->server, &k->session);
     return true;
@@ -105,6 +107,7 @@ static inline void stack_close(struct stack *k)
     server_remove_session(&k->server, &k->session);
     session_release(&k->session);
     server_release(&k->server);
+    commons_release(&k->commons);
     config_release(&k->config);
     engine_free(k->engine);
     store_close(k->store);

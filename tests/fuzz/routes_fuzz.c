@@ -38,6 +38,7 @@ static struct {
     struct store *store;
     struct engine *engine;
     struct config config;
+    struct commons commons;
     struct server server;
     struct session session;
     struct http_api *api;
@@ -59,6 +60,7 @@ static void end_world(void)
     http_api_free(world.api);
     session_release(&world.session);
     server_release(&world.server);
+    commons_release(&world.commons);
     engine_free(world.engine);
     store_close(world.store);
     config_release(&world.config);
@@ -79,7 +81,8 @@ static void make_world(void)
     struct engine_options e = {.databases = 4, .cache_memory = 1 << 20};
     CHECK_OR_DIE(store_open(&o, &world.store, &err) == ST_OK);
     CHECK_OR_DIE(engine_new(world.store, &e, &world.engine, &err) == ST_OK);
-    server_init(&world.server, &world.config, world.engine);
+    commons_init(&world.commons);
+    server_init(&world.server, &world.commons, &world.config, world.engine);
     session_init(&world.session, NULL, true);
     world.session.no_block = true;
     world.api = http_api_new(&world.server);

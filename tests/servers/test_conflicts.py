@@ -50,8 +50,9 @@ def conflicts(c):
     return int(re.search(rb"conflicts:(\d+)", c("INFO", "larder"))[1])
 
 
-def test_writers_in_the_way_are_not_noticed(server, data):
+def test_writers_in_the_way_are_not_noticed(fleet, data):
     """The database ends the transaction a few times, at its writes: it is run again, all of it, once in effect."""
+    server = fleet.larder("--workers", "1", data=data)  # who waits is served within the pipeline
     with server.connect() as c, server.connect() as blocked:
         c("SET", "n", 5)
         c("WATCH", "n")

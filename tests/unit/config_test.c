@@ -155,9 +155,8 @@ static void refusals_name_option_origin_and_form(void)
         "http-max-header", "1mb", "--http-max-header",
         "--http-max-header: \"1mb\" is no value for http-max-header: expected a size in bytes, or with "
         "kb, mb, gb, from 1kb to 64kb");
-    check_refused("workers", "4", "--workers",
-                  "--workers: \"4\" is no value for workers: expected 1; PostgreSQL and MariaDB take more "
-                  "servers instead");
+    check_refused("workers", "65", "--workers",
+                  "--workers: \"65\" is no value for workers: expected a number from 0 to 64");
     check_refused(
         "sweep-interval", "0", "--sweep-interval",
         "--sweep-interval: \"0\" is no value for sweep-interval: expected a time such as 250ms, 5s, 2m, 1h");

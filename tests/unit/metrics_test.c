@@ -27,11 +27,13 @@ static void what_was_counted_is_told(void)
 {
     struct world w = {0};
     struct config config;
+    struct commons commons;
     struct server s = {0};
     struct buf out = {0};
     REQUIRE(world_start(&w));
     config_init(&config);
-    server_init(&s, &config, w.engine);
+    commons_init(&commons);
+    server_init(&s, &commons, &config, w.engine);
 
     render(&s, &out);
     CHECK(has(&out, "larder_commit_duration_seconds_count 0"));
@@ -65,6 +67,7 @@ static void what_was_counted_is_told(void)
 
     buf_release(&out);
     server_release(&s);
+    commons_release(&commons);
     config_release(&config);
     world_end(&w);
 }

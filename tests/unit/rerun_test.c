@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "config/config.h"
-#include "server/worker.h"
+#include "server/team.h"
 #include "world.h"
 
 #define CLIENTS 4
@@ -21,7 +21,7 @@
 struct service {
     struct world world;
     struct config config;
-    struct worker *worker;
+    struct team *team;
     pthread_t thread;
     char path[100];
     struct error err;
@@ -32,7 +32,7 @@ struct service {
 static void *serve(void *arg)
 {
     struct service *s = arg;
-    CHECK_OK(worker_run(s->worker, &s->err), &s->err);
+    CHECK_OK(team_run(s->team, &s->err), &s->err);
     return NULL;
 }
 
@@ -57,7 +57,7 @@ static int dial(const struct service *s, bool http)
     struct sockaddr_un sun = {.sun_family = AF_UNIX};
     struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     snprintf(sun.sun_path, sizeof sun.sun_path, "%s", s->path);
-    sin.sin_port = htons((uint16_t)worker_http_port(s->worker));
+    sin.sin_port = htons((uint16_t)team_http_port(s->team));
     int fd = socket(http ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct timeval patience = {.tv_sec = 20};
     CHECK(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0);
@@ -82,8 +82,8 @@ static bool start(struct service *s)
     set(s, "unixsocket", s->path);
     set(s, "sweep", "no");
     set(s, "slowlog-log-slower-than", "0");
-    if (!check_ok(worker_new(&s->config, s->world.engine, &s->worker, &s->err), &s->err, __FILE__, __LINE__,
-                  "worker_new") ||
+    if (!check_ok(team_new(&s->config, &s->world.engine, 1, &s->team, &s->err), &s->err, __FILE__, __LINE__,
+                  "team_new") ||
         !check_that(pthread_create(&s->thread, NULL, serve, s) == 0, __FILE__, __LINE__, "pthread_create"))
         return false;
     for (int i = 0; i < CLIENTS; i++)
@@ -98,9 +98,9 @@ static void stop(struct service *s)
             close(s->fds[i]);
         buf_release(&s->heard[i]);
     }
-    worker_stop(s->worker);
+    team_stop(s->team);
     pthread_join(s->thread, NULL);
-    worker_free(s->worker);
+    team_free(s->team);
     config_release(&s->config);
     world_end(&s->world);
 }

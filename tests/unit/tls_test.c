@@ -122,10 +122,12 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
         conn_watch_writing(&p->conn, false);
 }
 
-static void on_done(void *arg, struct conn conn)
+static void on_done(void *arg, struct conn *conn)
 {
     struct pair *p = arg;
-    p->conn = conn;
+    if (!check_that(conn != NULL, __FILE__, __LINE__, "the handshake"))
+        return;
+    p->conn = *conn;
     p->connected = true;
     conn_attach(&p->conn, p->base, on_readable, on_writable, p);
     conn_watch_reading(&p->conn, true);
@@ -160,7 +162,7 @@ static bool start(struct pair *p, int version)
         CHECK(done == 1 || SSL_get_error(p->client, done) == SSL_ERROR_WANT_READ);
         turns(p, 2);
     }
-    CHECK_EQ(p->handshakes.n, 0);
+    CHECK(!p->handshakes.first);
     return check_that(p->connected, __FILE__, __LINE__, "connected");
 }
 
