@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "store/migrate.h"
 #include "store/remote_open.h"
 #include "store/remote_schema.h"
 
@@ -405,14 +406,15 @@ static void do_close(struct store *base)
     mem_free(s);
 }
 
-/* A database without tables gets them, if this role may; older ones are for `larder migrate`. */
+/* A database without tables gets them, if this role may, however long it takes; older ones are for `larder
+   migrate`. */
 static enum status ensure_schema(struct rstore *s, struct error *err)
 {
-    int64_t version;
+    int64_t version, now;
     enum status st = remote_schema_version(s->conn, &version, err);
     if (st != ST_OK || version != 0)
         return st != ST_OK ? st : remote_schema_expect(s->conn, err);
-    st = remote_schema_migrate(s->conn, &version, err);
+    st = store_migrate(s->url, &version, &now, err);
     return st == ST_DENIED ? remote_schema_expect(s->conn, err) : st;
 }
 
