@@ -168,7 +168,7 @@ static const struct option options[] = {
      .summary = "How much may have been written that is not in the tables yet.",
      .comment = "Under load, writes are made durable in a journal, and brought into the tables sorted and in bulk a "
                 "little later. Beyond this size, whoever writes is slowed down. 0: every write goes straight into "
-                "the tables."},
+                "the tables. On a database server, with mode=exclusive only."},
     {.name = "apply-lag", .kind = OPT_DURATION, .unit = 1, AT(apply_lag_ms), .initial = "10s", .max = INT32_MAX,
      .group = DATABASE,
      .accepts = TIME_FORM,
@@ -191,7 +191,8 @@ static const struct option options[] = {
      .max = INT32_MAX, .group = DATABASE,
      .accepts = TIME_FORM ", at least 100ms",
      .summary = "How long a database server may take for an answer.",
-     .comment = "After that the connection is given up, commands get an error, and another connection is made."},
+     .comment = "After that the connection is given up, commands get an error, and another connection is made. With a "
+                "journal, commits wait as long for a connection to come back."},
     {.name = "workers", .kind = OPT_INT, AT(workers), .initial = "0", .min = 0, .max = 64, .group = DATABASE,
      .accepts = "a number from 0 to 64",
      .summary = "Threads that serve clients; 0: as many as there are processors.",

@@ -225,6 +225,8 @@ enum status engine_begin(struct engine *e, bool write, struct error *ret_write_e
     st = engine_begun(e, changed, err);
     if (st == ST_OK && !shared && e->view.nannounced)
         view_load_announced(&e->view);
+    else if (st != ST_OK)
+        view_unannounce(&e->view);
     return st;
 }
 

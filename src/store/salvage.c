@@ -361,7 +361,8 @@ enum status store_salvage(const char *url, bool skip, FILE *out, bool *ret_ok, s
 {
     struct salvage v = {.out = out};
     if (remote_is_url(url))
-        return error_set(err, ST_INVALID, "the journal of a database server is not for salvaging: see docs/servers.md");
+        return error_set(err, ST_INVALID,
+                         "the journal of a database server is not for salvaging: see docs/servers.md");
     enum status st = check_open(url, true, &v.session, err);
     if (st != ST_OK)
         return st;

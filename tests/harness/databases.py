@@ -152,6 +152,23 @@ class Database:
     def new_name(self):
         return f"test{os.getpid()}_{next(self.names)}"
 
+    @contextlib.contextmanager
+    def during(self, sql, name):
+        """What a session has begun with these statements (a lock, say) lasts as long as this."""
+        session = subprocess.Popen(
+            self.client(name), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.environment(), cwd="/",
+        )  # fmt: skip
+        try:
+            session.stdin.write(f"{sql}; SELECT 'begun';\n".encode())
+            session.stdin.flush()
+            assert b"begun" in session.stdout.readline()
+            yield
+        finally:
+            session.kill()
+            session.wait()
+            session.stdin.close()
+            session.stdout.close()
+
 
 class Postgres(Database):
     kind = "postgres"
@@ -185,11 +202,14 @@ class Postgres(Database):
         more = "?" + urllib.parse.urlencode(options) if options else ""
         return f"postgres://{user}@{host}:{self.port}/{name}{more}"
 
+    def client(self, name, user="larder"):
+        return ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", str(self.folder), "-p", str(self.port),
+                "-U", user, "-d", name, "-f", "-"]  # fmt: skip
+
     def query(self, sql, name="postgres", *, user="larder", timeout=60):
         """Runs statements on a connection of their own: rows as lists of texts, NULL as None."""
         done = subprocess.run(
-            ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-F", "\x1f", "-R", "\x1e", "-P",
-             "null=\x1d", "-h", str(self.folder), "-p", str(self.port), "-U", user, "-d", name, "-f", "-"],
+            [*self.client(name, user), "-F", "\x1f", "-R", "\x1e", "-P", "null=\x1d"],
             input=sql.encode(), capture_output=True, env=self.environment(), cwd="/", timeout=timeout,
         )  # fmt: skip
         return answer(done, sql)
@@ -253,11 +273,14 @@ class MariaDB(Database):
         more = "?" + urllib.parse.urlencode(options) if options else ""
         return f"mysql://{user}@{'127.0.0.1' if tcp else 'localhost'}:{self.port}/{name}{more}"
 
+    def client(self, name, user="root"):
+        return ["mariadb", "--no-defaults", f"--socket={self.socket}", "-u", user, "-D", name, "-N", "-B", "-n",
+                "--binary-mode", "--default-character-set=utf8mb4"]  # fmt: skip
+
     def query(self, sql, name="mysql", *, user="root", timeout=60):
         done = subprocess.run(
-            ["mariadb", "--no-defaults", f"--socket={self.socket}", "-u", user, "-D", name, "-N", "-B",
-             "--binary-mode", "--default-character-set=utf8mb4"],
-            input=sql.encode(), capture_output=True, env=self.environment(), cwd="/", timeout=timeout,
+            self.client(name, user), input=sql.encode(), capture_output=True, env=self.environment(), cwd="/",
+            timeout=timeout,
         )  # fmt: skip
         if done.returncode != 0:
             raise QueryError(done.stderr.decode(errors="replace"), sql)

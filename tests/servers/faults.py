@@ -18,12 +18,13 @@ ONLY = os.environ.get("LARDER_HOSTILE_FAULTS", "").split()  # names, in the plac
 class Site:
     """A database server of its own and some Larders on it, each behind a proxy of its own."""
 
-    def __init__(self, fleet, database, data, servers, options=()):
+    def __init__(self, fleet, database, data, servers, options=(), **parameters):
         self.database = database
         self.proxies = [Proxy(database.port) for _ in range(servers)]
         self.servers = []
         for proxy in self.proxies:
-            behind = Behind(data, database.url(data.name, tcp=True).replace(f":{database.port}/", f":{proxy.port}/"))
+            url = database.url(data.name, tcp=True, **parameters)
+            behind = Behind(data, url.replace(f":{database.port}/", f":{proxy.port}/"))
             self.servers.append(fleet.larder("--store-timeout", "3s", *options, data=behind))
 
     def __enter__(self):
