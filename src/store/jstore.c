@@ -296,6 +296,17 @@ static bool in_table(const struct jstore *s, const struct key_row *k)
     return true;
 }
 
+static enum status take_seqs(struct jstore *s, struct resolving *r, struct error *err)
+{
+    int64_t *seqs = mem_alloc(r->n * sizeof *seqs);
+    enum status st = s->reader->ops->get_seqs(s->reader, r->refs, r->n, seqs, err);
+    for (size_t i = 0; st == ST_OK && i < r->n; i++)
+        if (seqs[i])
+            r->keys[r->places[i]].seq = seqs[i];
+    mem_free(seqs);
+    return st;
+}
+
 /* Looks their seqs up. */
 static enum status resolve(struct jstore *s, struct changes *c, struct error *err)
 {
@@ -312,7 +323,8 @@ static enum status resolve(struct jstore *s, struct changes *c, struct error *er
     }
     enum status st = r.n ? ready(s, err) : ST_OK;
     if (st == ST_OK && r.n)
-        st = store_get_keys(s->reader, r.refs, r.n, take_seq, &r, err);
+        st = s->reader->ops->get_seqs ? take_seqs(s, &r, err)
+                                      : store_get_keys(s->reader, r.refs, r.n, take_seq, &r, err);
     mem_free(r.refs);
     mem_free(r.places);
     return st;

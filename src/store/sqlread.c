@@ -2,6 +2,7 @@
    callback borrows SQLite's memory, so a callback must not call the store. */
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/mem.h"
 #include "store/sqlstore.h"
@@ -67,6 +68,35 @@ static enum status each_item(struct sql_stmt *q, enum item_table table, int64_t 
             break;
     }
     sql_reset(q);
+    return st;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct key_ref *x = *(const struct key_ref *const *)a, *y = *(const struct key_ref *const *)b;
+    return x->db != y->db ? (x->db < y->db ? -1 : 1) : slice_cmp(x->key, y->key);
+}
+
+/* An index has all of it. Many are looked up in the order of that, so that each of its pages is read once. */
+enum status sqlread_get_seqs(struct store *base, const struct key_ref *refs, size_t n, int64_t *ret,
+                             struct error *err)
+{
+    struct sqlstore *s = sqlstore_of(base);
+    struct sql_stmt *q;
+    const struct key_ref **sorted = mem_alloc((n + 1) * sizeof *sorted);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &refs[i];
+    qsort(sorted, n, sizeof *sorted, by_key);
+    enum status st = stmt_fixed(s, Q_GET_SEQ, &q, err);
+    for (size_t i = 0; st == ST_OK && i < n; i++) {
+        bool found;
+        sql_bind_i64(q, 1, sorted[i]->db);
+        sql_bind_blob(q, 2, sorted[i]->key);
+        st = sql_step(q, &found, err);
+        ret[sorted[i] - refs] = st == ST_OK && found ? sql_column_i64(q, 0) : 0;
+        sql_reset(q);
+    }
+    mem_free(sorted);
     return st;
 }
 

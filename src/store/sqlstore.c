@@ -371,6 +371,7 @@ static enum status do_sync(struct store *base, struct error *err)
 static const struct store_ops sqlstore_ops = {
     .close = do_close,
     .begin = do_begin,
+    .get_seqs = sqlread_get_seqs,
     .get_keys = sqlread_get_keys,
     .get_items = sqlread_get_items,
     .scan_keys = sqlread_scan_keys,

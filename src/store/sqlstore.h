@@ -10,6 +10,7 @@
 /* Statements with a fixed text, see statements.c. */
 enum statement {
     Q_GET_KEY,
+    Q_GET_SEQ,
     Q_COUNT_EXPIRED,
     Q_COUNT_DEAD_HASHES,
     Q_COUNT_KEYS,
@@ -86,6 +87,8 @@ void stmt_finalize_all(struct sqlstore *s);
 
 /* ---- sqlread.c ---- */
 
+enum status sqlread_get_seqs(struct store *s, const struct key_ref *refs, size_t n, int64_t *ret,
+                             struct error *err) MUST_CHECK;
 enum status sqlread_get_keys(struct store *s, const struct key_ref *refs, size_t n, store_key_fn *fn,
                              void *arg, struct error *err) MUST_CHECK;
 enum status sqlread_get_items(struct store *s, const struct item_ref *refs, size_t n, store_item_fn *fn,

@@ -20,6 +20,7 @@ static const char *const fixed_text[SQL_DIALECTS][Q_FIXED] = {
     [SQL_SQLITE] =
         {
             [Q_GET_KEY] = "SELECT " KEY_COLUMNS("type") ", value FROM larder_key WHERE db = ?1 AND key = ?2",
+            [Q_GET_SEQ] = "SELECT seq FROM larder_key WHERE db = ?1 AND key = ?2",
             /* expire_at <> 0 is what the partial index asks for. */
             [Q_COUNT_EXPIRED] = "SELECT count(*) FROM larder_key INDEXED BY larder_key_expire"
                                 " WHERE expire_at <> 0 AND expire_at BETWEEN 1 AND ?2 AND db = ?1",

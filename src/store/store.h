@@ -273,6 +273,9 @@ struct store_ops {
     bool (*rung)(struct store *s);
     void (*counters)(const struct store *s, struct store_info *add_to);
     enum status (*begin)(struct store *s, enum store_txn kind, bool *ret_changed, struct error *err);
+    /* The seqs of rows; 0: there is none. NULL where that is no quicker than get_keys. */
+    enum status (*get_seqs)(struct store *s, const struct key_ref *refs, size_t n, int64_t *ret,
+                            struct error *err);
     enum status (*get_keys)(struct store *s, const struct key_ref *refs, size_t n, store_key_fn *fn,
                             void *arg, struct error *err);
     enum status (*get_items)(struct store *s, const struct item_ref *refs, size_t n, store_item_fn *fn,
