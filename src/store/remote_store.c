@@ -128,8 +128,10 @@ static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_c
     if (s->conn && !remote_idle(s->conn))
         drop_connection(s);
     enum status st = rstore_connected(s, err);
-    if (st != ST_OK)
+    if (st != ST_OK) {
+        s->expected = (struct store_expectation){0}; /* its keys are the caller's, who goes now */
         return st;
+    }
     assert(s->conn);
     if (ret_changed)
         *ret_changed = s->other || s->shared;

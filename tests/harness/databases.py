@@ -246,17 +246,22 @@ class MariaDB(Database):
             shutil.chown(self.home, self.user)
         self.run(
             "mariadb-install-db", "--no-defaults", f"--datadir={self.home}", "--skip-test-db",
-            "--auth-root-authentication-method=normal", "--innodb-log-file-size=64M",
+            "--auth-root-authentication-method=normal", "--innodb-log-file-size=64M", self.temporary,
         )  # fmt: skip
 
     @property
     def socket(self):
         return self.folder / "sock"
 
+    @property
+    def temporary(self):
+        """A folder of its own: a server that starts removes what it takes for leftovers there, which may be another's."""
+        return f"--tmpdir={self.folder}"
+
     def argv(self):
         return [
             "mariadbd", "--no-defaults", f"--datadir={self.home}", f"--socket={self.socket}", f"--port={self.port}",
-            "--bind-address=127.0.0.1", f"--pid-file={self.folder}/pid", "--skip-name-resolve",
+            "--bind-address=127.0.0.1", f"--pid-file={self.folder}/pid", "--skip-name-resolve", self.temporary,
             f"--innodb-flush-log-at-trx-commit={1 if self.durable else 2}", "--innodb-log-file-size=64M",
             "--innodb-buffer-pool-size=128M", "--max-allowed-packet=1G", "--max-connections=300",
             "--performance-schema=OFF", f"--innodb-flush-method={'fsync' if self.durable else 'nosync'}",

@@ -98,6 +98,7 @@ def test_nothing_is_wrong_while_nothing_fails(fleet, data):
 
 
 def serves(server):
+    assert server.alive, f"it has ended by itself:\n{server.log_text()[-6000:]}"
     with server.connect() as c:
         return not c.call("SET", "probe", server.port).is_error
 

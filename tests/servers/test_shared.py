@@ -138,17 +138,22 @@ def test_one_server_at_a_time_sweeps(fleet, data):
 def test_the_database_may_go_and_come_back(own, on_own, fleet):
     """While it is away commands fail soon and PING answers; afterwards service goes on by itself, nothing
     acknowledged is lost, and a commit whose answer was lost is said to be unknown."""
-    larder = fleet.larder(data=on_own)
+    larder = fleet.larder("--sweep-interval", "20ms", data=on_own)
     with larder.connect() as c:
         for i in range(20):
             c("INCR", "n")
         for end in (own.stop, own.kill):
+            c("SET", "dies", "meanwhile", "PX", 500)  # so that the sweeper has to do when the database comes back
             end()
             assert c("PING") == b"PONG"
             start = time.monotonic()
             assert c.call("GET", "n").is_error and c.call("INCR", "n").is_error
             assert time.monotonic() - start < 15
+            with larder.connect() as leaves:
+                assert leaves.call("SET", "k" * 70_000, "v").is_error
             own.start()
+            rows = "SELECT count(*) FROM larder_key"
+            wait.until(lambda: on_own.query(rows) == [["1"]], "the sweeper works before anybody asks for something", 30)
             wait.until(lambda: not c.call("GET", "n").is_error, "it serves again", 30)
             assert int(c("GET", "n")) == 20
         c("INCR", "n")
