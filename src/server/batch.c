@@ -318,17 +318,35 @@ static struct transaction not_now(struct worker *w, const struct transaction *be
     return t;
 }
 
+/* Whether a call may ask the database for anything. */
+static bool needs_database(const struct batch_call *call)
+{
+    const struct command *cmd = call->cmd;
+    return call->http || (cmd && (cmd->subs || !(cmd->categories & CAT_CONNECTION)));
+}
+
+/* Those who only want to know whether anybody is here are answered while the database is not. */
+static bool needs_none(const struct batch *b, size_t at)
+{
+    while (at < b->ncalls && !needs_database(&b->calls[at]))
+        at++;
+    return at == b->ncalls;
+}
+
 static struct transaction run_once(struct worker *w, size_t at)
 {
     struct batch *b = &w->batch;
     struct engine *engine = w->server.engine;
     struct transaction t = {0};
-    struct error write_err;
-    size_t said = 0, first = at, end = announce(w, at);
-    t.begun = begin(w, &write_err, &t.err) == ST_OK;
-    w->server.unreadable = !t.begun;
-    if (!t.begun)
-        write_err = t.err;
+    struct error write_err = {.code = ST_OK};
+    size_t said = 0, first = at, end = b->ncalls;
+    if (!needs_none(b, at)) {
+        end = announce(w, at);
+        t.begun = begin(w, &write_err, &t.err) == ST_OK;
+        w->server.unreadable = !t.begun;
+        if (!t.begun)
+            write_err = t.err;
+    }
     if (w->rerun.on && write_err.code == ST_CONFLICT)
         return not_now(w, &t, at, &write_err);
     block_begin(&w->server);

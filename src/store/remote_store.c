@@ -22,7 +22,6 @@
 
 #define BACKOFF_MIN_MS 50
 #define BACKOFF_MAX_MS 2000
-#define CONNECT_MS     5000
 #define TIMEOUT_MS     10000
 
 /* ---- the connection ---- */
@@ -68,7 +67,7 @@ static enum status take_i64(void *arg, const struct remote_row *row)
 
 static enum status connect_now(struct rstore *s, struct error *err)
 {
-    struct remote_options o = {.url = s->url, .connect_ms = CONNECT_MS, .timeout_ms = s->timeout_ms};
+    struct remote_options o = rconnect_options(s);
     return remote_open(&o, &s->conn, err);
 }
 
@@ -85,12 +84,11 @@ void rstore_begin_read(struct rstore *s)
 /* A new connection in the place of a lost one. */
 static enum status reconnect(struct rstore *s, struct error *err)
 {
-    int64_t now = clock_mono_us();
-    if (now < s->retry_at) {
-        error_set(err, ST_IO, "the database cannot be reached");
-        return ST_IO;
-    }
-    enum status st = connect_now(s, err);
+    enum status st;
+    if (!s->connecting && clock_mono_us() < s->retry_at)
+        return error_set(err, ST_IO, "the database cannot be reached");
+    if (!rconnect_try(s, &st, err))
+        return error_set(err, ST_IO, "the database does not answer yet");
     if (st == ST_OK)
         st = rlock_again(s, err);
     if (st == ST_OK) {
@@ -401,6 +399,7 @@ static void do_close(struct store *base)
     if (s->conn && !s->read_only && !s->shared && !s->conn->lost)
         (void)(leave(s, &ignored) == ST_OK);
     remote_close(s->conn);
+    rconnect_release(s);
     arena_release(&s->arena);
     buf_release(&s->text);
     mem_free(s->told);

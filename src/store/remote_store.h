@@ -86,12 +86,13 @@ struct rstore {
     bool snapshots; /* transactions that read see one state */
     bool soon;      /* commits need not be durable at once: the durability asks for less */
     enum { TXN_NONE, TXN_READ, TXN_LAZY, TXN_WRITE } asked; /* the transaction that the caller is in */
-    bool begun;          /* the server has been told of it, or will be before anything else */
-    bool dirty;          /* it has changed something */
-    enum status failed;  /* a statement of it failed so; ST_OK: none */
-    bool other;          /* somebody else may have written since the last transaction */
-    int64_t retry_at;    /* not before this is a connection tried again */
-    uint32_t backoff_ms; /* and how long to wait after the next failure */
+    bool begun;                     /* the server has been told of it, or will be before anything else */
+    bool dirty;                     /* it has changed something */
+    enum status failed;             /* a statement of it failed so; ST_OK: none */
+    bool other;                     /* somebody else may have written since the last transaction */
+    struct rconnecting *connecting; /* a connection that is being made; or NULL */
+    int64_t retry_at;               /* not before this is a connection tried again */
+    uint32_t backoff_ms;            /* and how long to wait after the next failure */
     uint64_t reconnects, round_trips, conflicts;
     int64_t next_number;       /* larder_meta's next_db_number; -1: has to be read */
     int64_t seq_next, seq_end; /* numbers for new key rows */
@@ -204,6 +205,17 @@ void rshared_lock_keys(struct rstore *s, const struct key_ref *refs, size_t n);
 
 /* Brings what became of the databases into the tables: counts as differences. */
 enum status rshared_apply_dbs(struct rstore *s, const struct changes *c, struct error *err) MUST_CHECK;
+
+/* ---- remote_connect.c ---- */
+
+struct remote_options rconnect_options(const struct rstore *s);
+
+/* Begins to make a connection, or goes on with that. False: it is not done yet. Else *ret says how it went,
+   and on success it is in s->conn, where there was none. */
+bool rconnect_try(struct rstore *s, enum status *ret, struct error *err);
+
+/* Waits for one that is being made, and gives it up. */
+void rconnect_release(struct rstore *s);
 
 /* ---- remote_wake.c ---- */
 
