@@ -16,7 +16,7 @@ def kind():
 
 @pytest.fixture
 def several(fleet, data):
-    return [fleet.larder("--sweep", "no", data=data) for _ in range(2)]
+    return [fleet.larder("--sweep", "no", "--workers", "1", data=data) for _ in range(2)]
 
 
 def notified(data, act):
