@@ -7,6 +7,8 @@ import os
 import random
 import time
 
+import pytest
+
 from harness import wait
 
 from .faults import Faults, Site
@@ -120,3 +122,25 @@ def test_nothing_is_wrong_while_everything_fails(fleet, own, on_own):
         for server in site.servers:
             server.stop()
         site.servers[0].check()
+
+
+WAITING = {
+    "postgres": "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'",
+    "mariadb": "SELECT count(*) FROM information_schema.innodb_trx",
+}
+
+
+@pytest.mark.skipif(not SECONDS, reason="waits for ten seconds: make servers-long")
+def test_a_machine_that_vanishes_gives_its_locks_back(fleet, own, on_own):
+    """Its transaction holds the key; nobody tells the database that it has gone."""
+    with Site(fleet, own, on_own, 2) as site:
+        with site.servers[0].connect() as vanishes, site.servers[1].connect() as c:
+            vanishes("SET", "n", 1)
+            site.proxies[0].tell("deaf")
+            vanishes.send(b"INCR n\r\n")
+            wait.until(lambda: on_own.query(WAITING[own.kind]) != [["0"]], "the transaction has begun")
+            site.proxies[0].tell("stall")
+            site.servers[0].kill()
+            assert c("GET", "n") == b"1"
+            wait.until(lambda: not c.call("INCR", "n").is_error, "the lock is free again", 60)
+            assert c("GET", "n") == b"2"
