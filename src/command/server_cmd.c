@@ -9,6 +9,7 @@
 #include "command/args.h"
 #include "command/server.h"
 #include "command/session.h"
+#include "command/txn.h"
 
 static enum status time_command(struct call *c)
 {
@@ -113,6 +114,10 @@ static enum status shutdown_command(struct call *c)
 
 static enum status monitor(struct call *c)
 {
+    if (txn_running(c->session)) {
+        reply_error(c->reply, "ERR MONITOR isn't allowed for DENY BLOCKING client");
+        return ST_OK;
+    }
     if (c->session->monitor) /* Redis says nothing either */
         return ST_OK;
     server_set_monitor(c->server, c->session, true);

@@ -127,13 +127,13 @@ void txn_let_go(const struct session *s, struct txn *was)
 
 /* ---- queueing ---- */
 
-/* These are never queued. */
+/* These are never queued. SLOWLOG RESET and LATENCY RESET are none of them. */
 static bool runs_at_once(const struct command *cmd)
 {
     static const char *const words[] = {"exec", "discard", "multi", "watch", "quit", "reset"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(cmd->name, words[i]) == 0)
-            return true;
+            return !command_parent(cmd);
     return false;
 }
 
