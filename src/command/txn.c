@@ -17,7 +17,15 @@ struct queued {
 struct watch {
     struct view_watch in_view;
     int64_t version;
+    int64_t grave; /* of a key that is not there */
 };
+
+/* What tells one state of a key from another. */
+static enum status look_at(struct call *c, struct watch *w)
+{
+    enum status st = view_version(c->view, w->in_view.db, w->in_view.key, &w->version);
+    return st == ST_OK ? view_grave(c->view, w->in_view.db, w->in_view.key, &w->grave) : st;
+}
 
 enum txn_state { TXN_NONE, TXN_OPEN, TXN_RUNNING };
 
@@ -220,12 +228,13 @@ static enum status watched_changed(struct call *c, const struct txn *t, bool *re
 {
     *ret = false;
     for (size_t i = 0; i < t->nwatches && !*ret; i++) {
-        const struct watch *w = t->watches[i];
-        int64_t version;
-        enum status st = view_version(c->view, w->in_view.db, w->in_view.key, &version);
+        const struct watch *was = t->watches[i];
+        struct watch now = {.in_view = {.db = was->in_view.db, .key = was->in_view.key}};
+        enum status st = look_at(c, &now);
         if (st != ST_OK)
             return st;
-        *ret = w->in_view.touched || version != w->version;
+        /* a key that is gone as before, but has been there through another server, has left another grave */
+        *ret = was->in_view.touched || now.version != was->version || (now.grave && now.grave != was->grave);
     }
     return ST_OK;
 }
@@ -285,14 +294,15 @@ static enum status watch_key(struct call *c, struct slice key)
     for (size_t i = 0; i < t->nwatches; i++)
         if (t->watches[i]->in_view.db == db && slice_eq(t->watches[i]->in_view.key, key))
             return ST_OK;
-    int64_t version;
-    enum status st = view_version(c->view, db, key, &version);
-    if (st != ST_OK)
-        return st;
-    struct watch *w = mem_alloc(sizeof *w + key.n); /* the key follows */
+    struct watch *w = mem_zalloc(sizeof *w + key.n); /* the key follows */
     if (key.n)
         memcpy(w + 1, key.p, key.n);
-    *w = (struct watch){.in_view = {.db = db, .key = slice_of(w + 1, key.n)}, .version = version};
+    w->in_view = (struct view_watch){.db = db, .key = slice_of(w + 1, key.n)};
+    enum status st = look_at(c, w);
+    if (st != ST_OK) {
+        mem_free(w);
+        return st;
+    }
     view_watch(c->view, &w->in_view);
     VEC_PUSH(t->watches, t->nwatches, t->watches_cap) = w;
     return ST_OK;

@@ -105,6 +105,10 @@ enum status view_new_id(struct view *v, int64_t *ret) MUST_CHECK;
 /* The version of a live key, 0 when there is none: it changes whenever the key does. */
 enum status view_version(struct view *v, uint32_t db, struct slice key, int64_t *ret) MUST_CHECK;
 
+/* Over tables that others write to: the version that a key went with which is not there now, for as long as
+   its row has not been swept. 0: nothing is known. */
+enum status view_grave(struct view *v, uint32_t db, struct slice key, int64_t *ret) MUST_CHECK;
+
 /* A key that someone watches. touched: it has appeared since, or its database was exchanged; all other
    changes show in its version. */
 struct view_watch {

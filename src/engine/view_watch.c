@@ -57,6 +57,18 @@ void view_touch(struct view *v, uint32_t number, struct slice key)
             touch(v, w);
 }
 
+enum status view_grave(struct view *v, uint32_t db, struct slice key, int64_t *ret)
+{
+    struct row *r;
+    *ret = 0;
+    if (!view_shared(v))
+        return ST_OK;
+    enum status st = view_row(v, v->dbs[db].number, key, &r);
+    if (st == ST_OK && !row_live(r, view_now(v)))
+        *ret = r->version;
+    return st;
+}
+
 static enum status touch_if_in(struct view *v, struct view_watch *w, uint32_t db)
 {
     int64_t version;

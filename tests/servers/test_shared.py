@@ -175,3 +175,21 @@ def test_a_stopped_database_does_not_stop_the_server(own, on_own, fleet):
                 os.kill(pid, signal.SIGCONT)
         wait.until(lambda: not c.call("GET", "k").is_error, "it serves again", 30)
         assert c("GET", "k") in (b"v", b"w")
+
+
+def test_a_watched_key_that_comes_and_goes_through_another_server(fleet, data):
+    """It was not there and is not there, and has been in between."""
+    several = [fleet.larder("--sweep", "no", data=data) for _ in range(2)]
+    with several[0].connect() as a, several[1].connect() as b:
+        for key in ("never", "deleted"):
+            a("SET", "deleted", "v")
+            a("DEL", "deleted")
+            a("WATCH", key)
+            b("EXISTS", key)
+            b("DEL", key)
+            assert a.pipeline([("MULTI",), ("PING",), ("EXEC",)])[2].plain() == [b"PONG"]
+            a("WATCH", key)
+            b("RPUSH", key, "x")
+            b("LPOP", key)
+            assert a.pipeline([("MULTI",), ("PING",), ("EXEC",)])[2].plain() is None
+            assert a("EXISTS", key) == 0
