@@ -345,6 +345,17 @@ static void add_store(struct call *c, const struct totals *t, struct buf *out)
     add_times(out, "sync", info.sync_us);
 }
 
+static void add_workers(const struct commons *all, struct buf *out)
+{
+    add_u64(out, "workers", all->nservers);
+    for (uint32_t i = 0; i < all->nservers; i++) {
+        const struct server *s = all->servers[i];
+        buf_addf(out, "worker%u:clients=%u,blocked=%u,commands=%llu,batches=%llu\r\n", i, s->nsessions,
+                 s->nwaiters, (unsigned long long)s->stats.commands,
+                 (unsigned long long)engine_get_stats(s->engine)->batches);
+    }
+}
+
 static void info_larder(struct call *c, const struct totals *t, struct buf *out)
 {
     static const char *const durabilities[] = {"always", "everysec", "off"};
@@ -355,7 +366,7 @@ static void info_larder(struct call *c, const struct totals *t, struct buf *out)
     char shown[512];
     add_text(out, "store", hide_password(shown, sizeof shown, config->store));
     add_text(out, "durability", durabilities[config->durability]);
-    add_u64(out, "workers", c->server->commons->nservers);
+    add_workers(c->server->commons, out);
     add_store(c, t, out);
     add_u64(out, "cache_budget_bytes", t->cache_budget);
     add_u64(out, "cache_bytes", rows->bytes);

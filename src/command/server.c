@@ -66,9 +66,13 @@ void server_release(struct server *s)
 
 /* ---- clients ---- */
 
+uint64_t server_next_id(struct commons *all)
+{
+    return atomic_fetch_add_explicit(&all->next_id, 1, memory_order_relaxed);
+}
+
 void server_add_session(struct server *s, struct session *c)
 {
-    c->id = atomic_fetch_add_explicit(&s->commons->next_id, 1, memory_order_relaxed);
     c->server = s;
     c->prev = s->last;
     c->next = NULL;

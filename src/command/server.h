@@ -128,8 +128,8 @@ struct server {
     struct blocked *waiters; /* its clients that wait for keys */
     uint32_t nwaiters;
     /* For other servers, when the transaction has been committed. */
-    uint64_t others_due; /* 1 << index: a client of that one is the next to get what was made */
-    struct buf lines;    /* for clients that monitor */
+    uint64_t others_due;   /* 1 << index: a client of that one is the next to get what was made */
+    struct buf lines;      /* for clients that monitor */
     struct http_api *http; /* NULL: it has none */
     struct arena call_arena;
     /* SAVE and BGSAVE: the worker ends the batch, syncs the database and calls server_saved. */
@@ -162,7 +162,10 @@ void commons_release(struct commons *c);
 void server_init(struct server *s, struct commons *commons, struct config *config, struct engine *engine);
 void server_release(struct server *s);
 
-void server_add_session(struct server *s, struct session *c); /* numbers it */
+/* A number for a session: they are in the order in which the clients came. */
+uint64_t server_next_id(struct commons *all);
+
+void server_add_session(struct server *s, struct session *c); /* which has its number */
 void server_remove_session(struct server *s, struct session *c);
 
 /* The client of this number, of whichever server, or NULL. */

@@ -17,6 +17,7 @@ struct tls;
 
 struct conn {
     int fd;
+    uint64_t number;                /* the owner's: in the order in which they came */
     bool local;                     /* a Unix socket */
     bool reading, writing;          /* what the owner waits for */
     bool awaits_read, awaits_write; /* what the socket is watched for, on behalf of that */

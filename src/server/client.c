@@ -512,6 +512,7 @@ struct client *client_new(struct worker *w, struct conn conn, const struct proto
     c->protocol = protocol;
     c->conn = conn;
     session_init(&c->session, &client_ops, config->requirepass[0] == '\0');
+    c->session.id = conn.number;
     c->session.fd = conn.fd;
     c->session.unix_socket = conn.local;
     c->session.way = conn.local ? WAY_UNIX : conn.tls ? WAY_TLS : WAY_TCP;

@@ -104,6 +104,7 @@ static void greet(struct entrance *e, struct conn conn)
         return;
     }
     struct worker *w = least_busy(t);
+    conn.number = server_next_id(&t->commons);
     int which = (int)(e - t->entrances);
     atomic_fetch_add_explicit(&w->nclients, 1, memory_order_relaxed);
     if (w == first) {

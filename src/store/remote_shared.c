@@ -129,7 +129,7 @@ static void ask_keys(struct rstore *s, bool write, struct rfound *f)
 static enum status try_to_begin(struct rstore *s, bool write, struct rfound *f, struct error *err)
 {
     struct rlisting l = {.dbs = s->told, .n = s->databases};
-    int64_t next;
+    int64_t next = s->next_number;
     memset(s->stripes, 0, sizeof s->stripes);
     s->everything = write && s->expected.everything;
     if (write) {
@@ -141,7 +141,8 @@ static enum status try_to_begin(struct rstore *s, bool write, struct rfound *f, 
     }
     struct request r = {.text = rtext(s, R_LOAD_DBS), .fn = rstore_take_db, .arg = &l};
     remote_add(s->conn, &r);
-    rstore_add_get_meta(s, "next_db_number", &next);
+    if (write || next < 0) /* who only reads makes no database */
+        rstore_add_get_meta(s, "next_db_number", &next);
     ask_keys(s, write, f);
     enum status st = rstore_run(s, err);
     if (st == ST_OK && (l.found < s->databases || next < 0))

@@ -100,10 +100,11 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
         [R_LOCK_SOME] = "SELECT 1 WHERE pg_advisory_xact_lock_shared(" PG_LOCK("1818324579") ") IS NULL",
         [R_LOCK_STRIPES] = "SELECT 1 FROM unnest($1) AS u (n)"
                            " WHERE pg_advisory_xact_lock(" PG_LOCK("1818324600 + u.n") ") IS NULL",
-        [R_LOAD_DBS] = "SELECT d.db, d.number, d.keys + coalesce(sum(c.keys), 0)::bigint,"
-                       " d.expires + coalesce(sum(c.expires), 0)::bigint, " PG_CLOCK
-                       " FROM larder_db AS d LEFT JOIN larder_count AS c ON c.number = d.number"
-                       " GROUP BY d.db ORDER BY d.db",
+        /* With every transaction: numeric sums only where there are counts, the clock once. */
+        [R_LOAD_DBS] = "SELECT d.db, d.number, d.keys + coalesce(c.keys, 0), d.expires + coalesce(c.expires, 0),"
+                       " (SELECT " PG_CLOCK ") FROM larder_db AS d LEFT JOIN (SELECT number,"
+                       "  sum(keys)::bigint AS keys, sum(expires)::bigint AS expires FROM larder_count"
+                       "  GROUP BY number) AS c ON c.number = d.number ORDER BY d.db",
         [R_GET_KEYS_LOCKED] = "SELECT " KEY_COLUMNS("k.key", "k.type") ", k.value"
                               " FROM unnest($1, $2) AS u (db, key) JOIN larder_key AS k"
                               "  ON k.db = u.db AND k.key = u.key FOR UPDATE OF k",

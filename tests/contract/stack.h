@@ -98,6 +98,7 @@ static inline bool stack_open(struct stack *k, const struct store_options *o, co
     commons_init(&k->commons);
     server_init(&k->server, &k->commons, &k->config, k->engine);
     session_init(&k->session, &no_socket, true);
+    k->session.id = server_next_id(&k->commons);
     server_add_session(&k->server, &k->session);
     return true;
 }
