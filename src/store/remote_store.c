@@ -85,10 +85,15 @@ void rstore_begin_read(struct rstore *s)
 static enum status reconnect(struct rstore *s, struct error *err)
 {
     enum status st;
-    if (!s->connecting && clock_mono_us() < s->retry_at)
-        return error_set(err, ST_IO, "the database cannot be reached");
-    if (!rconnect_try(s, &st, err))
-        return error_set(err, ST_IO, "the database does not answer yet");
+    if (!s->connecting && clock_mono_us() < s->retry_at) {
+        error_set(err, ST_IO, "the database cannot be reached");
+        return ST_IO;
+    }
+    if (!rconnect_try(s, &st, err)) {
+        error_set(err, ST_IO, "the database does not answer yet");
+        return ST_IO;
+    }
+    assert(st != ST_OK || s->conn);
     if (st == ST_OK)
         st = rlock_again(s, err);
     if (st == ST_OK) {

@@ -131,7 +131,7 @@ def test_servers_that_come_to_keys_in_different_orders(fleet, data):
     with several[0].connect() as c:
         for i in range(4):
             c("RPUSH", f"l{i}", *"abcdef")
-    done, failures, until = [0] * 8, [], time.monotonic() + 3
+    done, failures, until = [0] * 8, [], time.monotonic() + 2
 
     def client(number):
         order = random.Random(number)

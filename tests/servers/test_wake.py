@@ -24,11 +24,11 @@ def notified(data, act):
     heard = []
 
     def listen():
-        heard.append(data.query("LISTEN larder_wake; SELECT pg_sleep(1); SELECT 1"))
+        heard.append(data.query("LISTEN larder_wake; SELECT pg_sleep(0.6); SELECT 1"))
 
     listener = threading.Thread(target=listen)
     listener.start()
-    time.sleep(0.4)
+    time.sleep(0.3)
     act()
     listener.join(30)
     return "notification" in str(heard[0])
