@@ -25,7 +25,8 @@
 #define READERS_MS      10
 #define OVER_READERS_MS 100
 /* When one that takes longer keeps the log from starting over, the owner does not try at every commit. */
-#define RETRY_US 500000
+#define RETRY_US      100000
+#define OVER_RETRY_US 300000
 
 struct wal {
     /* Owner's thread only. */
@@ -254,7 +255,7 @@ void wal_keep_short(struct wal *w, sqlite3 *owner, int busy_ms)
         w->asked_at = 0;
         atomic_store(&w->copied, 0);
     } else {
-        w->retry = clock_mono_us() + RETRY_US;
+        w->retry = clock_mono_us() + (over ? OVER_RETRY_US : RETRY_US);
     }
 }
 
