@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "check.h"
+#include "sql/remote.h"
 #include "store/store.h"
 
 #define DATABASES 16
@@ -79,10 +80,59 @@ static inline struct store_options options(void)
     };
 }
 
+/* The same for one server alone, where databases differ in that. */
+static inline const char *alone_url(void)
+{
+    static char url[sizeof place.url + 16];
+    snprintf(url, sizeof url, "%s%s", place.url, server_url() ? "&mode=exclusive" : "");
+    return url;
+}
+
 /* ---- SQL from the outside ---- */
+
+static inline struct remote *outside_server(void)
+{
+    const struct remote_options o = {.url = place.url, .connect_ms = 10000, .timeout_ms = 60000};
+    struct remote *c = NULL;
+    struct error err;
+    CHECK_OK(remote_open(&o, &c, &err), &err);
+    if (!c)
+        exit(EXIT_FAILURE);
+    return c;
+}
+
+static inline void outside_on_server(const char *text)
+{
+    struct error err;
+    struct remote *c = outside_server();
+    CHECK_OK(remote_script(c, text, &err), &err);
+    remote_close(c);
+}
+
+static inline enum status take_outside(void *arg, const struct remote_row *row)
+{
+    *(int64_t *)arg = remote_i64(row, 0);
+    return ST_OK;
+}
+
+static inline int64_t outside_i64_on_server(const char *text)
+{
+    struct error err;
+    struct remote *c = outside_server();
+    int64_t v = INT64_MIN;
+    struct request r = {.text = text, .fn = take_outside, .arg = &v};
+    remote_add(c, &r);
+    CHECK_OK(remote_run(c, &err), &err);
+    remote_close(c);
+    return v;
+}
 
 static inline void outside(const char *text)
 {
+    if (server_url()) {
+        outside_on_server(text);
+        return;
+    }
     sqlite3 *db = NULL;
     char *msg = NULL;
     CHECK_EQ(sqlite3_open(place.path, &db), SQLITE_OK);
@@ -96,6 +146,8 @@ static inline void outside(const char *text)
 
 static inline int64_t outside_i64(const char *text)
 {
+    if (server_url())
+        return outside_i64_on_server(text);
     sqlite3 *db = NULL;
     sqlite3_stmt *st = NULL;
     int64_t v = INT64_MIN;
@@ -108,6 +160,9 @@ static inline int64_t outside_i64(const char *text)
     sqlite3_close(db);
     return v;
 }
+
+/* A number that larder_meta has, as an expression. */
+#define META(name) "(SELECT CAST(value AS DECIMAL(20)) FROM larder_meta WHERE name = '" name "')"
 
 /* ---- rows ---- */
 

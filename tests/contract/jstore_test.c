@@ -33,8 +33,9 @@ static void open_as(const struct mode *m, enum durability d)
     struct store *inner = NULL, *reader = NULL;
     int64_t last = 0;
     o.durability = d;
+    o.url = alone_url();
     CHECK_OK(store_open(&o, &inner, &err), &err);
-    CHECK_OK(jrecover(inner, place.path, &last, &err), &err);
+    CHECK_OK(jrecover(inner, place.url, &last, &err), &err);
     o.read_only = true;
     CHECK_OK(store_open(&o, &reader, &err), &err);
     if (!inner || !reader)
@@ -139,12 +140,10 @@ static void tickets_ascend_and_become_durable(void)
         settle_all();
         CHECK_OK(store_sync(s, &err), &err);
         CHECK_EQ(outside_i64("SELECT count(*) FROM larder_key"), 50);
-        CHECK_EQ(outside_i64("SELECT value FROM larder_meta WHERE name = 'applying'"), 0);
+        CHECK_EQ(outside_i64("SELECT count(*) FROM larder_meta WHERE " META("applying") " <> 0"), 0);
         close_store();
         open_as(&modes[i], DURABILITY_ALWAYS); /* tickets go on where they were, or above */
-        CHECK_EQ(outside_i64("SELECT count(*) FROM larder_journal WHERE seq >"
-                             " (SELECT value FROM larder_meta WHERE name = 'applied')"),
-                 0);
+        CHECK_EQ(outside_i64("SELECT count(*) FROM larder_journal WHERE seq > " META("applied")), 0);
         CHECK_OK(put(50), &err);
         settle_all();
         close_store();
@@ -184,8 +183,12 @@ static void check_whole(void)
     char text[8192] = "";
     bool ok = false;
     FILE *f = fmemopen(text, sizeof text, "w");
-    outside("UPDATE larder_db SET keys = -1, expires = -1; INSERT OR IGNORE INTO larder_trash VALUES (1, 4)");
-    CHECK_OK(store_check(place.path, f, &ok, &err), &err);
+    bool mariadb =
+        server_url() && strncmp(server_url(), "mysql", 5) == 0; /* where it is a word of the language */
+    outside(mariadb ? "UPDATE larder_db SET `keys` = -1, expires = -1"
+                    : "UPDATE larder_db SET keys = -1, expires = -1");
+    outside("DELETE FROM larder_trash; INSERT INTO larder_trash VALUES (1, 4)");
+    CHECK_OK(store_check(place.url, f, &ok, &err), &err);
     fclose(f);
     if (!ok) {
         FAIL("the database is whole");
@@ -244,8 +247,9 @@ static void a_failed_group_is_undone_with_all_behind_it(void)
     check.context = context;
     for (size_t i = 0; i < MODES; i++) {
         int calls = 0, quiet = 0;
-        for (uint64_t nth = 1; nth < 60 && quiet < 3 && !check.checks_failed; nth++) {
-            for (int sticky = 0; sticky < 2; sticky++) {
+        uint64_t last = server_url() ? 12 : 60; /* where a place of its own for each takes a while */
+        for (uint64_t nth = 1; nth < last && quiet < 3 && !check.checks_failed; nth++) {
+            for (int sticky = 0; sticky < (server_url() ? 1 : 2); sticky++) {
                 snprintf(context, sizeof context, "call %d%s failing, %s", (int)nth,
                          sticky ? " and all behind it" : "", modes[i].name);
                 bool happened =
@@ -254,7 +258,7 @@ static void a_failed_group_is_undone_with_all_behind_it(void)
                 quiet = happened ? 0 : quiet + 1;
             }
         }
-        CHECK(calls > 4);
+        CHECK(calls > (server_url() ? 2 : 4)); /* all commits may be one group */
     }
     check.context = NULL;
 }
@@ -318,7 +322,7 @@ static void where_nobody_waits_it_is_tried_again(void)
     char context[120];
     check.context = context;
     for (size_t i = 0; i < MODES; i++) {
-        for (uint64_t nth = 1; nth <= 12 && !check.checks_failed; nth++) {
+        for (uint64_t nth = 1; nth <= (server_url() ? 4 : 12) && !check.checks_failed; nth++) {
             snprintf(context, sizeof context, "call %d and all behind it failing, %s", (int)nth,
                      modes[i].name);
             fail_for_a_while(&modes[i], nth);
@@ -362,7 +366,7 @@ static void the_tables_may_follow_later(void)
     CHECK_OK(progress(&p), &err);
     CHECK(has(0));
     CHECK_EQ(outside_i64("SELECT count(*) FROM larder_key"), 0);
-    CHECK_EQ(outside_i64("SELECT value FROM larder_meta WHERE name = 'applying'"), 0);
+    CHECK_EQ(outside_i64("SELECT count(*) FROM larder_meta WHERE " META("applying") " <> 0"), 0);
     fault_set(writer, (struct fault){0});
     CHECK_OK(store_sync(s, &err), &err);
     CHECK_EQ(outside_i64("SELECT count(*) FROM larder_key"), 1);
@@ -402,7 +406,7 @@ static void half_applied_is_applied_again(void)
             " VALUES (0, CAST('key1' AS BLOB), 1, 0, 0, 0, 1, 0, x'76')");
     open_as(&modes[0], DURABILITY_ALWAYS);
     CHECK_EQ(outside_i64("SELECT count(*) FROM larder_key"), 3);
-    CHECK_EQ(outside_i64("SELECT value FROM larder_meta WHERE name = 'applying'"), 0);
+    CHECK_EQ(outside_i64("SELECT count(*) FROM larder_meta WHERE " META("applying") " <> 0"), 0);
     close_store();
 }
 
@@ -518,9 +522,11 @@ int main(int argc, char **argv)
     IN_NEW_PLACE(writers_are_refused_meanwhile);
     IN_NEW_PLACE(the_tables_may_follow_later);
     IN_NEW_PLACE(what_is_left_at_the_end_is_replayed);
-    IN_NEW_PLACE(half_applied_is_applied_again);
+    if (!server_url())
+        IN_NEW_PLACE(half_applied_is_applied_again);
     IN_NEW_PLACE(a_number_belongs_to_one_row);
     IN_NEW_PLACE(the_thread_sweeps_trash);
-    IN_NEW_PLACE(writes_of_others_are_noticed);
+    if (!server_url()) /* where nobody else writes */
+        IN_NEW_PLACE(writes_of_others_are_noticed);
     return check_done();
 }

@@ -36,9 +36,7 @@ static inline enum status commit_and_progress(struct store *s, struct error *err
 static inline enum status open_journaled(struct journal_options j, struct store **ret, struct error *err)
 {
     struct store_options o = options();
-    char url[sizeof place.url + 16];
-    snprintf(url, sizeof url, "%s%s", o.url, server_url() ? "&mode=exclusive" : "");
-    o.url = url;
+    o.url = alone_url();
     enum status st = store_open_journaled(&o, &j, ret, err);
     if (st != ST_OK)
         return st;
