@@ -90,7 +90,7 @@ enum status rjournal_state(struct store *base, struct journal_state *ret, struct
 
 enum status rjournal_pending(struct rstore *s, bool *ret, struct error *err)
 {
-    struct journal_state state;
+    struct journal_state state = {0};
     struct page p = {0};
     enum status st = rjournal_state(&s->base, &state, err);
     p.last = state.applied;

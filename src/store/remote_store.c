@@ -120,7 +120,9 @@ enum status rstore_connected(struct rstore *s, struct error *err)
     }
     if (s->conn)
         drop_connection(s);
-    return reconnect(s, err);
+    enum status st = reconnect(s, err);
+    assert(st != ST_OK || s->conn);
+    return st;
 }
 
 /* ---- transactions ---- */
