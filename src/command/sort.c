@@ -13,6 +13,8 @@
 #include "command/value.h"
 #include "engine/coll.h"
 
+#define FETCHED 1000 /* keys at once */
+
 /* ---- patterns ---- */
 
 /* The name of a key, with an element of the collection in the place of its star, and a field of that key. */
@@ -143,6 +145,40 @@ struct value {
     struct slice bytes;    /* or an element itself or a field's value, when p is not NULL */
 };
 
+static void name_key(struct sorting *s, const struct pattern *p, struct slice name)
+{
+    s->key.len = 0;
+    buf_add_slice(&s->key, p->before);
+    buf_add_slice(&s->key, name);
+    buf_add_slice(&s->key, p->behind);
+}
+
+/* Where reads are round trips: the keys that a pattern means for some elements come together, and so do their
+   locks, in order. Whoever needs one of them waits once, not for each in turn. */
+static enum status fetch(struct sorting *s, const struct pattern *p, size_t from, size_t to)
+{
+    struct view *v = s->c->view;
+    if (p->self || p->none || !view_wants_announcements(v))
+        return ST_OK;
+    for (size_t i = from; i < to; i++) {
+        name_key(s, p, s->elements[i].name);
+        view_announce(v, call_db(s->c), arena_copy(s->c->arena, buf_slice(&s->key)));
+    }
+    return view_fetch_announced(v);
+}
+
+/* The same for all patterns that are replied, from element i on, when its turn has come. */
+static enum status fetch_next(struct sorting *s, int64_t i)
+{
+    enum status st = ST_OK;
+    int64_t end = s->to - i < FETCHED ? s->to + 1 : i + FETCHED;
+    if ((i - s->from) % FETCHED)
+        return ST_OK;
+    for (int k = 0; st == ST_OK && k < s->ngets; k++)
+        st = fetch(s, &s->gets[k], (size_t)i, (size_t)end);
+    return st;
+}
+
 static enum status find_value(struct sorting *s, const struct pattern *p, struct slice name,
                               struct value *ret)
 {
@@ -152,10 +188,7 @@ static enum status find_value(struct sorting *s, const struct pattern *p, struct
         ret->bytes = name;
     if (p->self || p->none)
         return ST_OK;
-    s->key.len = 0;
-    buf_add_slice(&s->key, p->before);
-    buf_add_slice(&s->key, name);
-    buf_add_slice(&s->key, p->behind);
+    name_key(s, p, name);
     if (!p->field.n) {
         enum status st = view_get(v, call_db(s->c), buf_slice(&s->key), &ret->row);
         if (st == ST_OK && ret->row && ret->row->type != ROW_STRING)
@@ -303,8 +336,12 @@ static int compare(const void *a, const void *b, void *arg)
 static enum status sort_elements(struct sorting *s)
 {
     enum status st = ST_OK;
-    for (size_t i = 0; st == ST_OK && i < s->n; i++)
-        st = weigh(s, &s->elements[i]);
+    for (size_t i = 0; st == ST_OK && i < s->n; i++) {
+        if (s->by && i % FETCHED == 0)
+            st = fetch(s, &s->by_pattern, i, s->n - i < FETCHED ? s->n : i + FETCHED);
+        if (st == ST_OK)
+            st = weigh(s, &s->elements[i]);
+    }
     if (st == ST_OK && !s->not_numbers && s->n > 1)
         qsort_r(s->elements, s->n, sizeof *s->elements, compare, s);
     return st;
@@ -362,7 +399,9 @@ static enum status put_out(struct sorting *s)
         reply_array(c->reply, (size_t)n);
     for (int64_t i = s->from; st == ST_OK && n && i <= s->to; i++) {
         struct slice name = s->elements[i].name;
-        st = list ? store_element(s, list, name) : reply_element(s, name);
+        st = fetch_next(s, i);
+        if (st == ST_OK)
+            st = list ? store_element(s, list, name) : reply_element(s, name);
     }
     if (st != ST_OK || !list)
         return st;

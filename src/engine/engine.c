@@ -223,10 +223,12 @@ enum status engine_begin(struct engine *e, bool write, struct error *ret_write_e
     }
     e->stats.batches++;
     st = engine_begun(e, changed, err);
-    if (st == ST_OK && !shared && e->view.nannounced)
-        view_load_announced(&e->view);
-    else if (st != ST_OK)
+    if (st == ST_OK && !shared && e->view.nannounced) {
+        struct error ignored; /* whoever asks for a key that is missing now finds out */
+        (void)view_load_announced(&e->view, &ignored);
+    } else if (st != ST_OK) {
         view_unannounce(&e->view);
+    }
     return st;
 }
 

@@ -57,6 +57,9 @@ bool view_wants_announcements(const struct view *v);
 void view_announce(struct view *v, uint32_t db, struct slice key);
 void view_announce_everything(struct view *v);
 
+/* In the middle of a batch: the rows of keys that turned up, and were announced, come in one round trip. */
+enum status view_fetch_announced(struct view *v) MUST_CHECK;
+
 /* A key that a command of this batch will ask for: its row is brought near the processor while others run.
    view_expect begins, with what the next two steps take, each a few commands later. view_expect_now: the
    command is next, and what it asks for as exactly this slice need not be hashed again. Until the next call

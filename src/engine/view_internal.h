@@ -146,7 +146,7 @@ void view_unannounce(struct view *v);
 
 /* Of a store that is far but not shared: reads what was announced and is not in memory, in one round trip.
    What cannot be read is found out by whoever needs it. */
-void view_load_announced(struct view *v);
+enum status view_load_announced(struct view *v, struct error *err);
 void view_shared_release(struct view *v);
 
 /* Items of large collections in memory (view_known.c): asks for one, which is as the last commit left it;

@@ -104,9 +104,9 @@ void view_begin_shared(struct view *v)
     take_announced(v);
 }
 
-void view_load_announced(struct view *v)
+enum status view_load_announced(struct view *v, struct error *err)
 {
-    struct error ignored;
+    enum status st = ST_OK;
     size_t n = 0;
     sort_announced(v);
     for (size_t i = 0; i < v->nannounced; i++) {
@@ -115,12 +115,18 @@ void view_load_announced(struct view *v)
             v->announced[n++] = *k;
     }
     v->nannounced = n;
-    if (n > 0 && store_get_keys(v->store, v->announced, n, take_row, v, &ignored) == ST_OK)
+    if (n > 0 && (st = store_get_keys(v->store, v->announced, n, take_row, v, err)) == ST_OK)
         take_announced(v);
     for (size_t i = 0; i < v->nloaded; i++)
         row_free(v->loaded[i]);
     v->nloaded = 0;
     view_unannounce(v);
+    return st;
+}
+
+enum status view_fetch_announced(struct view *v)
+{
+    return view_load_announced(v, v->err);
 }
 
 void view_unannounce(struct view *v)

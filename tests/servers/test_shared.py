@@ -66,6 +66,19 @@ def test_round_trips(fleet, data):
         assert min(round_trips(server, c, [("INCR", "n"), ("DEL", "n")]) for _ in range(3)) == 2
 
 
+def test_round_trips_of_sort(fleet, data):
+    """Keys that turn up with the elements come together, and are locked together: BY, GET and the rest, not 600."""
+    server = fleet.larder("--sweep", "no", data=data)
+    with server.connect() as c:
+        c("RPUSH", "l", *range(300))
+        c("MSET", *[w for i in range(300) for w in (f"w{i}", 300 - i, f"v{i}", f"value {i}")])
+        by = ("SORT", "l", "BY", "w*", "GET", "v*", "GET", "none*", "GET", "#")
+        assert c(*by, "LIMIT", 0, 2) == [b"value 299", None, b"299", b"value 298", None, b"298"]
+        assert min(round_trips(server, c, [by]) for _ in range(3)) <= 6
+        assert min(round_trips(server, c, [(*by, "STORE", "sorted")]) for _ in range(3)) <= 8
+        assert c("LRANGE", "sorted", -3, -1) == [b"value 0", b"", b"0"]
+
+
 def test_application_writes_are_seen_at_once(several, data):
     with several[0].connect() as a, several[1].connect() as b:
         a("SET", "k", "old")
