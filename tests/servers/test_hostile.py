@@ -82,11 +82,18 @@ def test_the_checker_agrees_with_trying_every_order():
 
 
 def test_careless_clients_are_found(fleet, data):
-    """What every workload is there to find, it finds."""
+    """What every workload is there to find, it finds, sooner or later."""
     several = [fleet.larder(data=data) for _ in range(SERVERS)]
-    with Crowd(several, CLIENTS, careless=True) as crowd:
-        wait.until(lambda: crowd.acknowledged() > 10 * LEAST, "work is done")
-    assert crowd.findings().keys() == {kind.__name__ for kind in KINDS}
+    found = set()
+    for _ in range(20):
+        with several[0].connect() as c:
+            c("FLUSHALL")
+        with Crowd(several, CLIENTS, careless=True) as crowd:
+            wait.until(lambda: crowd.acknowledged() > 5 * LEAST, "work is done")
+        found |= crowd.findings().keys()
+        if len(found) == len(KINDS):
+            return
+    assert found == {kind.__name__ for kind in KINDS}
 
 
 def test_nothing_is_wrong_while_nothing_fails(fleet, data):
