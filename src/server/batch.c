@@ -20,7 +20,8 @@
 
 #define ANNOUNCED_KEYS 2000 /* in one transaction over tables that are shared */
 
-#define TRIES 8 /* to run a transaction that others are in the way of */
+#define TRIES     8 /* to run a transaction that others are in the way of */
+#define ALONE_TRY 4 /* from this one on it keeps other writers out */
 
 #define LOCK_RETRY_US 5000 /* between two tries to get a lock that another process holds */
 
@@ -374,12 +375,22 @@ static void pause_before(struct worker *w, int try)
     nanosleep(&t, NULL);
 }
 
+/* One that takes many locks late is in the way of others at each of them, and several of those could be so
+   for ever: after some tries a transaction waits, holding nothing, until it is the only one that writes. */
+static struct transaction run_nth(struct worker *w, size_t at, int try)
+{
+    if (try >= ALONE_TRY)
+        view_announce_everything(w->server.view);
+    return run_once(w, at);
+}
+
 /* Runs the calls again while others are in the way; the last time as it is. */
 static struct transaction run_often(struct worker *w, size_t at)
 {
-    for (int try = 1; try < TRIES && may_run_again(w, &w->batch.calls[at]); try++) {
+    int try = 1;
+    for (; try < TRIES && may_run_again(w, &w->batch.calls[at]); try++) {
         rerun_begin(w);
-        struct transaction t = run_once(w, at);
+        struct transaction t = run_nth(w, at, try);
         if (!t.failed || t.err.code != ST_CONFLICT) {
             rerun_end(w);
             return t;
@@ -389,7 +400,7 @@ static struct transaction run_often(struct worker *w, size_t at)
         w->server.stats.reruns++;
         pause_before(w, try);
     }
-    return run_once(w, at);
+    return run_nth(w, at, try);
 }
 
 /* Returns where it stopped. */
