@@ -2,10 +2,9 @@
    tables) is decided here:
 
      up to COLL_RESIDENT items   all in memory once used; every operation is a memory operation
-     larger                      each operation reads and writes the rows it needs, and those found by name stay
-                                 in memory (view_known.c); order, ranges and random access go through the
-                                 tables' indexes, after this batch's changes have been brought into the
-                                 transaction
+     larger                      each operation reads and writes the rows it needs, and those found by name
+   stay in memory (view_known.c); order, ranges and random access go through the tables' indexes, after this
+   batch's changes have been brought into the transaction
 
    A handler opens a collection, changes items, and saves: the key row then gets its new size (or goes, when
    nothing is left). An item's cost never depends on how many others there are, but for what the operation

@@ -9,8 +9,8 @@
    RATE: operations per second at most, 0 for as many as can be had.
    EVERY: seconds from one report to the next; without it there is one, at the end.
 
-   A report is a JSON line: operations per second and latencies of a round trip in microseconds, since the last
-   one; waiting_us is the age of the oldest round trip that has not ended. */
+   A report is a JSON line: operations per second and latencies of a round trip in microseconds, since the
+   last one; waiting_us is the age of the oldest round trip that has not ended. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
