@@ -293,7 +293,7 @@ static enum status client_pause(struct call *c)
         return ST_OK;
     }
     for (uint32_t i = 0; i < c->server->commons->nservers; i++)
-        server_pause(c->server->commons->servers[i], mode, now + ms * 1000);
+        server_pause(c->server->commons->servers[i], mode, now, now + ms * 1000);
     reply_ok(c->reply);
     return ST_OK;
 }

@@ -267,14 +267,6 @@ bool server_password_is(const struct server *s, struct slice guess)
     return !differs;
 }
 
-void server_pause(struct server *s, enum pause_mode mode, int64_t until_us)
-{
-    if (mode > s->pause)
-        s->pause = mode;
-    if (until_us > s->pause_until_us)
-        s->pause_until_us = until_us;
-}
-
 bool server_paused(struct server *s, bool may_write, int64_t mono_us)
 {
     if (s->pause == PAUSE_NONE)
@@ -285,4 +277,13 @@ bool server_paused(struct server *s, bool may_write, int64_t mono_us)
         return false;
     }
     return s->pause == PAUSE_ALL || may_write;
+}
+
+void server_pause(struct server *s, enum pause_mode mode, int64_t mono_us, int64_t until_us)
+{
+    server_paused(s, false, mono_us); /* one that is over, but nobody has asked since */
+    if (mode > s->pause)
+        s->pause = mode;
+    if (until_us > s->pause_until_us)
+        s->pause_until_us = until_us;
 }

@@ -206,7 +206,7 @@ void server_note_failure(struct server *s, enum status st);
 bool server_password_is(const struct server *s, struct slice guess);
 
 /* CLIENT PAUSE: a pause only ever becomes longer and stricter, until it ends. */
-void server_pause(struct server *s, enum pause_mode mode, int64_t until_us);
+void server_pause(struct server *s, enum pause_mode mode, int64_t mono_us, int64_t until_us);
 
 /* True while commands of this kind must wait (CLIENT PAUSE). */
 bool server_paused(struct server *s, bool may_write, int64_t mono_us);

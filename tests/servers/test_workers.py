@@ -90,6 +90,16 @@ def test_a_pause_is_for_all(server):
             assert c.read().plain() == b"OK"
 
 
+def test_a_pause_that_is_over_makes_no_later_one_stricter(server):
+    """Nor on workers whose clients had nothing to say meanwhile."""
+    with clients(server, 5) as (control, *many):
+        assert control("CLIENT", "PAUSE", 1, "ALL") == b"OK"
+        assert control("PING") == b"PONG"  # when it is over
+        assert control("CLIENT", "PAUSE", 600_000, "WRITE") == b"OK"
+        assert [c("GET", "k") for c in many] == [None] * 4
+        assert control("CLIENT", "UNPAUSE") == b"OK"
+
+
 def test_settings_are_for_all(server):
     with clients(server, 8) as many:
         many[0]("CONFIG", "SET", "slowlog-log-slower-than", "-1")
