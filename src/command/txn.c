@@ -1,7 +1,10 @@
 #include "command/txn.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/vec.h"
 #include "command/announce.h"
 #include "command/args.h"
@@ -108,6 +111,7 @@ struct txn_mark txn_mark(const struct txn *t)
                              .spoilt = t->spoilt,
                              .writes = t->writes,
                              .outside = t->outside,
+                             .whole = t->whole,
                              .nqueue = t->nqueue,
                              .nwatches = t->nwatches};
 }
@@ -123,6 +127,7 @@ void txn_restore(struct session *s, struct txn *was, const struct txn_mark *mark
     was->spoilt = mark->spoilt;
     was->writes = mark->writes;
     was->outside = mark->outside;
+    was->whole = mark->whole;
     was->nqueue = mark->nqueue;
     forget_watches(was, mark->nwatches);
 }
@@ -168,9 +173,16 @@ bool txn_queue(struct session *s, const struct command *cmd, const struct slice 
 size_t txn_announce(const struct session *s, struct view *v)
 {
     const struct txn *t = s->txn;
+    uint32_t db = s->db;
     size_t n = 0;
-    for (size_t i = 0; t && i < t->nqueue; i++)
-        n += announce_keys(v, s->db, t->queue[i].cmd, t->queue[i].argv, t->queue[i].argc);
+    for (size_t i = 0; t && i < t->nqueue; i++) {
+        const struct queued *q = &t->queue[i];
+        int64_t chosen;
+        if (strcmp(q->cmd->name, "select") == 0 && num_parse_i64(q->argv[1], &chosen) && chosen >= 0 &&
+            chosen < view_databases(v))
+            db = (uint32_t)chosen;
+        n += announce_keys(v, db, q->cmd, q->argv, q->argc);
+    }
     for (size_t i = 0; t && i < t->nwatches; i++, n++)
         view_announce(v, t->watches[i]->in_view.db, t->watches[i]->in_view.key);
     return n;

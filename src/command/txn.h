@@ -55,7 +55,7 @@ bool txn_goes_outside(const struct session *s, const struct command *cmd);
    up. In between, txn_end does not free it. */
 struct txn_mark {
     int state;
-    bool spoilt, writes, outside;
+    bool spoilt, writes, outside, whole;
     size_t nqueue, nwatches;
 };
 struct txn_mark txn_mark(const struct txn *t);

@@ -41,11 +41,11 @@ def test_what_one_writes_the_others_read(several):
         x.close()
 
 
-def round_trips(server, c, commands):
+def round_trips(server, c, commands, counter=None):
     """How many round trips to the database a batch of commands takes."""
 
     def count():
-        return int(re.search(rb"round_trips:(\d+)", c("INFO", "larder"))[1])
+        return int(re.search(rb"round_trips:(\d+)", (counter or c)("INFO", "larder"))[1])
 
     first = count()
     own = count() - first
@@ -64,6 +64,13 @@ def test_round_trips(fleet, data):
         for what, most in ((read[:1], 1), (read, 1), (write[:1], 2), (write, 2), (fresh, 2), (read + write, 2)):
             assert min(round_trips(server, c, what) for _ in range(3)) == most, what[0]
         assert min(round_trips(server, c, [("INCR", "n"), ("DEL", "n")]) for _ in range(3)) == 2
+        with server.connect() as counter:
+            found = []
+            for _ in range(3):
+                for command in (("MULTI",), ("INCR", "a"), ("SELECT", 1), ("INCR", "b"), ("SELECT", 0)):
+                    c(*command)
+                found.append(round_trips(server, c, [("EXEC",)], counter))
+            assert min(found) == 2
 
 
 def test_round_trips_of_sort(fleet, data):

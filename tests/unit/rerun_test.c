@@ -189,7 +189,7 @@ static void await(struct service *s, const char *what, int n)
             return;
         usleep(1000);
     }
-    CHECK(!"clients are what they should be");
+    (void)check_that(false, __FILE__, __LINE__, "clients are what they should be");
 }
 
 /* ---- what must not differ ---- */
