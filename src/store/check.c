@@ -168,7 +168,10 @@ enum status store_check(const char *url, FILE *out, bool *ret_ok, struct error *
     enum status st = check_open_settled(url, &s, err);
     if (st != ST_OK)
         return st;
-    fprintf(out, "schema version %d\n", s.sql ? SCHEMA_VERSION : REMOTE_SCHEMA_VERSION);
+    int version = SCHEMA_VERSION;
+    if (!s.sql)
+        version = REMOTE_SCHEMA_VERSION;
+    fprintf(out, "schema version %d\n", version);
     st = check_journal(&s, out, &in_journal, &comparable, err);
     if (st == ST_OK && comparable)
         st = s.sql ? check_tables(&s, out, &in_tables, err) : remote_check_tables(&s, out, &in_tables, err);

@@ -286,8 +286,11 @@ static void fail_for_a_while(const struct mode *m, uint64_t nth)
     CHECK_OK(put(0), &err);
     CHECK_OK(store_sync(s, &err), &err);
     fault_set(writer, (struct fault){.nth = nth, .status = ST_FULL, .sticky = true});
-    for (; done < 4 && !refused(); done++) {
-        CHECK_OK(put(1 + done), &err);
+    for (; done < 4; done++) {
+        enum status st = put(1 + done);
+        if (st == ST_FULL)
+            break;
+        CHECK_OK(st, &err);
         CHECK_OK(progress(&p), &err);
         CHECK_EQ(p.durable, store_last_ticket(s)); /* nobody waits */
     }
