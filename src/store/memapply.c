@@ -56,6 +56,16 @@ static uint64_t major_of(uint64_t part, uint64_t rest)
     return part << 60 | (rest & (((uint64_t)1 << 60) - 1));
 }
 
+/* Fields of a hash stand in their table in the order in which they came, and that is mostly the order of
+   their numbers; other rows in the order of their names or positions. */
+static uint64_t item_minor(const struct mem_item *i, size_t common)
+{
+    const struct item_ref *r = &i->row.ref;
+    if (r->table == ITEM_HASH)
+        return i->gone ? 0 : rank_of_number(i->row.ord);
+    return item_named(r->table) ? rank_of_name(r->name, common) : rank_of_number(r->pos);
+}
+
 static struct place place_of(const struct entry *e, const struct version *v)
 {
     size_t common = e->group->common;
@@ -66,8 +76,7 @@ static struct place place_of(const struct entry *e, const struct version *v)
         return (struct place){major_of(0, 0), rank_of_number(k->seq), v};
     }
     const struct item_ref *r = &v->item.row.ref;
-    uint64_t minor = item_named(r->table) ? rank_of_name(r->name, common) : rank_of_number(r->pos);
-    return (struct place){major_of(2 + (uint64_t)r->table, (uint64_t)r->id), minor, v};
+    return (struct place){major_of(2 + (uint64_t)r->table, (uint64_t)r->id), item_minor(&v->item, common), v};
 }
 
 static int compare(const struct place *x, const struct place *y)

@@ -124,8 +124,9 @@ const struct mem_item *mem_walk_item(struct mem_walk *w);
 /* ---- applying a frozen table ---- */
 
 /* Hands out everything a table holds, in the order of the tables' trees: keys that are in the tables by seq,
-   fresh ones by (db, key), then items by table, id and name or position. Runs on the applier's thread, in
-   small steps: sorting is done in runs that are merged as rows go out, so that no step takes long. */
+   fresh ones by (db, key), then items by table, id and name, position or, of a hash, number. Runs on the
+   applier's thread, in small steps: sorting is done in runs that are merged as rows go out, so that no step
+   takes long. */
 struct mem_apply;
 struct mem_apply *mem_apply_new(const struct memtable *m);
 void mem_apply_free(struct mem_apply *a);
