@@ -6,9 +6,11 @@ operation, 50 clients. Prints a table with ratios.
 """
 
 import argparse
+import os
 import pathlib
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -54,8 +56,9 @@ def mariadb_itself(server, seconds):
     for name, text in texts.items():
         n = int(8000 * seconds)
         script = server.folder / f"{name}.sql"
-        script.touch(0o644)
         script.write_text(";".join(text.format(random.randrange(KEYS)) for _ in range(2000)))
+        if os.getuid() == 0:
+            shutil.chown(script, server.user)
         out = server.run(
             "mariadb-slap", "--no-defaults", f"--socket={server.socket}", "-u", "root", f"--concurrency={CLIENTS}",
             f"--number-of-queries={n}", f"--query={script}", "--delimiter=;", "--iterations=1",
