@@ -100,7 +100,7 @@ static enum status apply_journal(struct rstore *s, struct error *err)
 {
     int64_t last;
     bool shared = s->shared;
-    s->shared = false; /* it has them alone for now */
+    s->shared = false; /* until the journal is in the tables it has them alone */
     enum status st = jrecover(&s->base, s->url, &last, err);
     s->shared = shared;
     return st;
