@@ -60,7 +60,8 @@ static int cmd_help(void)
         "  larder --help | --version\n\n"
         "Every option can also be given in the environment (--cache-memory is LARDER_CACHE_MEMORY) and in\n"
         "the config file (cache-memory 64mb). Flags win over the environment, which wins over the file.\n"
-        "Sizes: 512, 64kb, 256mb, 2gb. Times: 250ms, 5s, 2m, 1h.\n\n"
+        "Sizes: 512, 64kb, 256mb, 2gb. Times: 250ms, 5s, 2m, 1h; never a bare number,\n"
+        "but for options of Redis, which keep their unit.\n\n"
         "  --config FILE                       Read options from this file, too.\n");
     config_print_help(&out);
     buf_addf(

@@ -108,15 +108,30 @@ static enum status set_size(const struct setting *s)
     return ST_OK;
 }
 
+/* 60 is 60 ms to some and 60 s to others: whoever wrote it must say. */
+static enum status refuse_bare(const struct setting *s, int64_t n)
+{
+    if (!s->origin)
+        return refuse(s, "argument needs a unit: %" PRId64 "ms or %" PRId64 "s?", n, n);
+    return error_set(s->err, ST_INVALID,
+                     "%s: \"%" PRId64 "\" has no unit, and %s needs one: %" PRId64 "ms or %" PRId64 "s?",
+                     s->origin, n, s->option->name, n, n);
+}
+
 static enum status set_duration(const struct setting *s)
 {
     uint64_t ms;
-    int64_t negative;
-    if (num_parse_i64(s->value, &negative) && negative < 0)
+    int64_t bare;
+    uint64_t unit = s->option->unit ? s->option->unit : 1;
+    bool is_bare = num_parse_i64(s->value, &bare);
+    if (is_bare && bare < 0)
         return refuse_range(s);
-    if (!num_parse_duration(s->value, s->option->unit, &ms))
-        return refuse(s, "argument couldn't be parsed into an integer");
-    if (ms < (uint64_t)s->option->min * s->option->unit || ms / s->option->unit > (uint64_t)s->option->max)
+    if (is_bare && bare > 0 && !s->option->unit)
+        return refuse_bare(s, bare);
+    if (!num_parse_duration(s->value, unit, &ms))
+        return refuse(s, s->option->unit ? "argument couldn't be parsed into an integer"
+                                         : "argument must be a time such as 250ms, 5s, 2m, 1h");
+    if (ms < (uint64_t)s->option->min * unit || ms / unit > (uint64_t)s->option->max)
         return refuse_range(s);
     *(uint64_t *)member(s) = ms;
     return ST_OK;
@@ -221,10 +236,12 @@ static void put_size(struct buf *out, uint64_t v, bool human)
     buf_addf(out, "%" PRIu64 "%s", v, units[unit]);
 }
 
-/* A bare number where the unit allows: that is what Redis' clients expect to read. */
+/* A bare number where Redis has a unit for it and it allows: that is what Redis' clients expect to read. */
 static void put_duration(struct buf *out, uint64_t ms, uint64_t unit, bool human)
 {
-    if (ms == 0 || (!human && ms % unit == 0))
+    if (ms == 0)
+        buf_addf(out, "0");
+    else if (!human && unit && ms % unit == 0)
         buf_addf(out, "%" PRIu64, ms / unit);
     else if (ms % 1000 == 0)
         buf_addf(out, "%" PRIu64 "s", ms / 1000);

@@ -92,13 +92,14 @@ enum option_kind {
 struct option {
     const char *name;
     enum option_kind kind;
-    bool live;                /* CONFIG SET may change it while running */
-    bool secret;              /* not shown in logs and messages */
-    bool multi;               /* several words make up the value */
-    size_t offset;            /* in struct config */
-    const char *initial;      /* as it would be written */
-    int64_t min, max;         /* INT, OCTAL, SIZE (bytes), DURATION (in units), inclusive */
-    uint64_t unit;            /* DURATION: milliseconds that a bare number counts in */
+    bool live;           /* CONFIG SET may change it while running */
+    bool secret;         /* not shown in logs and messages */
+    bool multi;          /* several words make up the value */
+    size_t offset;       /* in struct config */
+    const char *initial; /* as it would be written */
+    int64_t min, max;    /* INT, OCTAL, SIZE (bytes), DURATION (in units, or ms), inclusive */
+    uint64_t unit;       /* DURATION: milliseconds that a bare number counts in, as the option of this name
+                            does in Redis; 0 for our own options, which take no bare number but 0 */
     const char *const *words; /* ENUM: accepted words, the value is the index; ends with NULL */
     const char *const *alias; /* ENUM: pairs of another spelling and its word; ends with NULL; may be NULL */
     const char *placeholder;  /* STRING: what stands for the value in --help: "PATH" */
@@ -125,7 +126,7 @@ enum status config_set(struct config *c, const struct option *o, struct slice va
                        struct error *err) MUST_CHECK;
 
 /* The value as text, in a form that config_set takes; human: sizes as "64mb" and times as "5s", else plain
-   numbers as CONFIG GET prints them. */
+   numbers, as CONFIG GET prints them, but for times that have no unit of Redis. */
 void config_get(const struct config *c, const struct option *o, bool human, struct buf *out);
 
 /* Everything a server starts with: the file (named by --config, LARDER_CONFIG or a first bare argument), over

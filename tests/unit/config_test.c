@@ -71,7 +71,6 @@ static void the_table_is_sound(void)
         CHECK(config_find(slice_str(o->name)) == o);
         CHECK(o->summary && o->accepts && o->group && o->initial);
         CHECK(o->kind != OPT_STRING || o->placeholder);
-        CHECK(o->kind != OPT_DURATION || o->unit > 0);
         for (int human = 0; human < 2; human++) {
             config_get(&c, o, human, &text);
             CHECK_OK(config_set(&c, o, buf_slice(&text), "test", &err), &err);
@@ -102,7 +101,7 @@ static void values_print_as_in_redis(void)
     check_value(&c, "client-output-buffer-limit", false,
                 "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60");
     check_value(&c, "latency-monitor-threshold", false, "0");
-    check_value(&c, "busy-timeout", false, "5000");
+    check_value(&c, "busy-timeout", false, "5s");
     check_value(&c, "busy-timeout", true, "5s");
     check_value(&c, "sweep-pause", true, "5ms");
     check_value(&c, "durability", false, "always");
@@ -160,6 +159,36 @@ static void refusals_name_option_origin_and_form(void)
     check_refused(
         "sweep-interval", "0", "--sweep-interval",
         "--sweep-interval: \"0\" is no value for sweep-interval: expected a time such as 250ms, 5s, 2m, 1h");
+}
+
+/* Redis' names keep Redis' units; our own take none for granted. */
+static void a_bare_number_is_no_time(void)
+{
+    const struct option *o;
+    int ours = 0;
+    for (int i = 0; (o = config_option(i)); i++) {
+        struct config c;
+        struct error err;
+        if (o->kind != OPT_DURATION)
+            continue;
+        config_init(&c);
+        if (o->unit) {
+            CHECK_OK(config_set(&c, o, SLICE("60"), "test", &err), &err);
+            check_value(&c, o->name, false, "60");
+        } else {
+            ours++;
+            CHECK_EQ(config_set(&c, o, SLICE("60"), "test", &err), ST_INVALID);
+            CHECK_EQ(config_set(&c, o, SLICE("60"), NULL, &err), ST_INVALID);
+            CHECK_OK(config_set(&c, o, SLICE("60s"), "test", &err), &err);
+            check_value(&c, o->name, false, "60s");
+        }
+        config_release(&c);
+    }
+    CHECK(ours > 5);
+    check_refused("sweep-interval", "60", "LARDER_SWEEP_INTERVAL",
+                  "LARDER_SWEEP_INTERVAL: \"60\" has no unit, and sweep-interval needs one: 60ms or 60s?");
+    check_refused("sweep-interval", "60", NULL, "argument needs a unit: 60ms or 60s?");
+    check_refused("sweep-pause", "soon", NULL, "argument must be a time such as 250ms, 5s, 2m, 1h");
 }
 
 static void secrets_stay_secret(void)
@@ -444,6 +473,7 @@ int main(int argc, char **argv)
     RUN(values_print_as_in_redis);
     RUN(values_are_set);
     RUN(refusals_name_option_origin_and_form);
+    RUN(a_bare_number_is_no_time);
     RUN(secrets_stay_secret);
     RUN(refusals_in_redis_words);
     RUN(unknown_names_suggest);
