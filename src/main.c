@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/hide.h"
 #include "base/log.h"
+#include "base/notify.h"
 #include "command/command.h"
 #include "command/server.h"
 #include "config/config.h"
@@ -52,12 +53,13 @@ static int cmd_help(void)
         "in SQL tables\n\n"
         "Usage:\n"
         "  larder [serve] [FILE] [OPTION...]   serve clients; FILE is a config file\n"
-        "  larder check [--store URL]          check the tables and the integrity of a database\n"
+        "  larder check [DATABASE]             check the tables and the integrity of a database\n"
         "  larder check --salvage[=skip]       give up what cannot be read of a damaged journal\n"
-        "  larder migrate [--store URL]        create the tables of a database, or bring them up to date\n"
+        "  larder migrate [DATABASE]           create the tables of a database, or bring them up to date\n"
         "  larder config [--markdown]          print a config file with every option and its default\n"
         "  larder commands                     print the commands it knows, as Markdown\n"
         "  larder --help | --version\n\n"
+        "DATABASE is a URL or the path of a SQLite file; without it, the option store tells.\n"
         "Every option can also be given in the environment (--cache-memory is LARDER_CACHE_MEMORY) and in\n"
         "the config file (cache-memory 64mb). Flags win over the environment, which wins over the file.\n"
         "Sizes: 512, 64kb, 256mb, 2gb. Times: 250ms, 5s, 2m, 1h; never a bare number,\n"
@@ -111,15 +113,71 @@ static bool take_flag(int *argc, char **argv, const char *flag)
     return false;
 }
 
+/* What was ignored of the environment, now that the log is where it should be. */
+static void log_warnings(const struct config *c)
+{
+    struct slice rest = buf_slice(&c->warnings);
+    while (rest.n) {
+        char line[256], text[512];
+        size_t n = (size_t)((const char *)memchr(rest.p, '\n', rest.n) - rest.p);
+        snprintf(line, sizeof line, "%.*s", (int)n, rest.p);
+        log_warning("the environment", "reason=%s", log_quote(text, sizeof text, line));
+        rest = slice_of(rest.p + n + 1, rest.n - n - 1);
+    }
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s), m = strlen(end);
+    return n >= m && strcmp(s + n - m, end) == 0;
+}
+
+static bool is_url(const char *arg)
+{
+    return remote_is_url(arg) || strncmp(arg, "sqlite:", 7) == 0;
+}
+
+/* Whether what stands behind "check" or "migrate" is a database: a URL, a file that looks like one or is not
+   there. A config file is text, or has a name that says so. */
+static bool is_store(const char *arg)
+{
+    if (is_url(arg))
+        return true;
+    if (ends_with(arg, ".conf"))
+        return false;
+    FILE *f = fopen(arg, "re");
+    char head[512];
+    size_t n = f ? fread(head, 1, sizeof head, f) : 0;
+    if (f)
+        fclose(f);
+    return n == 0 || memchr(head, '\0', n);
+}
+
+/* The configuration of a command on a database, which may be named by the first argument. */
+static enum status load_for_store(struct config *c, int argc, char **argv, struct error *err)
+{
+    bool named = argc > 0 && argv[0][0] != '-' && is_store(argv[0]);
+    config_init(c);
+    enum status st = config_load(c, argc - named, argv + named, err);
+    if (st == ST_OK && named) {
+        struct buf value = {0};
+        buf_addf(&value, "%s%s", is_url(argv[0]) ? "" : "sqlite:", argv[0]);
+        st = config_set(c, config_find(SLICE("store")), buf_slice(&value), "the database", err);
+        buf_release(&value);
+    }
+    if (st == ST_OK)
+        log_warnings(c);
+    return st;
+}
+
 static int cmd_check(int argc, char **argv)
 {
     struct config config;
     struct error err;
     bool sound = false;
     bool skip = take_flag(&argc, argv, "--salvage=skip"), salvage = take_flag(&argc, argv, "--salvage");
-    config_init(&config);
     int code = EXIT_SUCCESS;
-    if (config_load(&config, argc, argv, &err) != ST_OK)
+    if (load_for_store(&config, argc, argv, &err) != ST_OK)
         code = complain(err.text, EXIT_USAGE);
     else if ((salvage || skip ? store_salvage(config.store, skip, stdout, &sound, &err)
                               : store_check(config.store, stdout, &sound, &err)) != ST_OK)
@@ -135,9 +193,8 @@ static int cmd_migrate(int argc, char **argv)
     struct config config;
     struct error err;
     int64_t from = 0, to = 0;
-    config_init(&config);
     int code = EXIT_SUCCESS;
-    if (config_load(&config, argc, argv, &err) != ST_OK)
+    if (load_for_store(&config, argc, argv, &err) != ST_OK)
         code = complain(err.text, EXIT_USAGE);
     else if (store_migrate(config.store, &from, &to, &err) != ST_OK)
         code = complain(err.text, EXIT_FAILURE);
@@ -189,6 +246,7 @@ static void *watch_signals(void *arg)
             team_reload(s->team);
         } else if (!asked) {
             log_info("stopping", "signal=%s", number == SIGINT ? "SIGINT" : "SIGTERM");
+            notify_manager("STOPPING=1\nSTATUS=stopping");
             team_stop(s->team);
             asked = true;
         } else {
@@ -312,6 +370,7 @@ static enum status serve(struct config *c, struct signals *signals, struct error
 {
     struct sessions sessions = {0};
     struct team *team = NULL;
+    notify_manager("STATUS=opening the database");
     enum status st = open_sessions(c, &sessions, err);
     if (st == ST_OK)
         st = team_new(c, sessions.engines, sessions.n, &team, err);
@@ -319,7 +378,9 @@ static enum status serve(struct config *c, struct signals *signals, struct error
         st = signals_watch(signals, team, err);
     if (st == ST_OK) {
         log_start(c, team, sessions.n);
+        notify_manager("READY=1\nSTATUS=serving");
         st = team_run(team, err);
+        notify_manager("STOPPING=1\nSTATUS=stopping");
         signals_end(signals);
     }
     team_free(team);
@@ -335,6 +396,7 @@ static int serve_and_log(struct config *c)
     log_set_level((enum log_level)c->loglevel);
     if (log_set_file(c->logfile, &err) != ST_OK)
         return complain(err.text, EXIT_FAILURE);
+    log_warnings(c);
     umask(umask(0) | 027); /* the data is not for everyone */
     signals_block(&signals);
     enum status st = serve(c, &signals, &err);

@@ -316,5 +316,6 @@ void config_release(struct config *c)
             mem_free(*(char **)((char *)c + o->offset));
     }
     mem_free(c->file);
+    buf_release(&c->warnings);
     *c = (struct config){0};
 }

@@ -76,6 +76,8 @@ struct config {
     int64_t enable_debug_command; /* 0 no, 1 yes, 2 local */
     /* where the config file was, for CONFIG REWRITE; NULL when none */
     char *file;
+    /* lines about what was ignored, each with its end; whoever loads tells them when the log is open */
+    struct buf warnings;
 };
 
 enum option_kind {
@@ -134,6 +136,8 @@ void config_get(const struct config *c, const struct option *o, bool human, stru
 enum status config_load(struct config *c, int argc, char *const *argv, struct error *err) MUST_CHECK;
 
 enum status config_load_file(struct config *c, const char *path, struct error *err) MUST_CHECK;
+
+/* A LARDER_ variable that is no option, or that Kubernetes set, is ignored, with a line in c->warnings. */
 enum status config_load_env(struct config *c, struct error *err) MUST_CHECK;
 
 /* --name value, --name=value; --config is skipped. */

@@ -131,6 +131,11 @@ void config_print_markdown(struct buf *out)
              "- A value that is not accepted ends the start with exit code 2 and a message that names the "
              "option,\n"
              "  where the value came from, and what is accepted.\n"
+             "- A `LARDER_` variable that is no option is ignored, with a warning in the log that names the "
+             "option that\n"
+             "  was meant. So are the variables that Kubernetes sets in pods for a service called `larder`, "
+             "such as\n"
+             "  `LARDER_PORT=tcp://10.0.0.1:6379`.\n"
              "- \"Live\" options can be changed with `CONFIG SET` while the server runs; `CONFIG REWRITE` "
              "writes what\n"
              "  is in effect to the config file.\n");

@@ -1,4 +1,4 @@
-/* Where values come from: a file in redis.conf's syntax, the environment, flags. */
+/* Where values come from: a file in redis.conf's syntax, the environment (env.c), flags. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,8 +10,6 @@
 #include "base/words.h"
 #include "config/config.h"
 #include "config/file.h"
-
-extern char **environ;
 
 static enum status unknown(const char *origin, struct slice name, struct error *err)
 {
@@ -125,42 +123,6 @@ enum status config_load_file(struct config *c, const char *path, struct error *e
     return st;
 }
 
-#define ENV_PREFIX "LARDER_"
-
-/* LARDER_CACHE_MEMORY → cache-memory */
-static void env_name(const char *var, size_t n, char *out)
-{
-    for (size_t i = 0; i < n; i++)
-        out[i] = var[i] == '_' ? '-' : var[i] >= 'A' && var[i] <= 'Z' ? (char)(var[i] + ('a' - 'A')) : var[i];
-}
-
-/* A variable that is not ours is left alone (Kubernetes sets LARDER_SERVICE_HOST for a service of our name),
-   but one that is almost an option's is a typing error. */
-enum status config_load_env(struct config *c, struct error *err)
-{
-    for (char **var = environ; var && *var; var++) {
-        const char *equals = strchr(*var, '=');
-        if (strncmp(*var, ENV_PREFIX, strlen(ENV_PREFIX)) != 0 || !equals)
-            continue;
-        const char *from = *var + strlen(ENV_PREFIX);
-        char name[64], origin[80];
-        size_t n = (size_t)(equals - from);
-        if (n > sizeof name)
-            continue;
-        env_name(from, n, name);
-        snprintf(origin, sizeof origin, "%.*s", (int)(equals - *var), *var);
-        const struct option *o = config_find(slice_of(name, n));
-        enum status st = ST_OK;
-        if (o)
-            st = config_set(c, o, slice_str(equals + 1), origin, err);
-        else if (config_nearest(slice_of(name, n)) && !slice_is(slice_of(name, n), "config"))
-            st = unknown(origin, slice_of(name, n), err);
-        if (st != ST_OK)
-            return st;
-    }
-    return ST_OK;
-}
-
 /* Takes one flag and its values off the arguments. */
 struct flag {
     struct slice name;
@@ -233,7 +195,7 @@ static char *file_of_args(int argc, char *const *argv)
 enum status config_load(struct config *c, int argc, char *const *argv, struct error *err)
 {
     char *path = NULL;
-    const char *env = getenv(ENV_PREFIX "CONFIG");
+    const char *env = getenv("LARDER_CONFIG");
     if (argc > 0 && argv[0][0] != '-') {
         /* As redis-server: a file may come first without a flag. */
         path = mem_strdup(argv[0]);

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 
 import pytest
 
@@ -45,6 +46,30 @@ def test_the_man_page_knows_the_subcommands_and_exit_codes():
         assert f".It Cm {name}\n" in page
     for code in range(4):
         assert f".It {code}\n" in page
+
+
+# --- the database as an argument
+
+
+def test_check_and_migrate_take_a_database(tmp_path):
+    assert run("migrate", "a.db", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "a.db").exists()
+    done = run("check", "a.db", cwd=tmp_path)
+    assert done.returncode == 0 and "key rows ... ok" in done.stdout
+    assert run("check", "sqlite:a.db", cwd=tmp_path).stdout.startswith("schema version")
+    assert run("check", "a.db", "--cache-memory", "1mb", cwd=tmp_path).returncode == 0
+    assert run("check", "--salvage", "a.db", cwd=tmp_path).returncode == 0
+    absent = run("check", "absent.db", cwd=tmp_path)
+    assert absent.returncode == 1 and "config file" not in absent.stderr and "absent.db" in absent.stderr
+    assert not (tmp_path / "absent.db").exists()
+
+
+def test_check_still_takes_a_config_file(tmp_path):
+    run("migrate", "b.db", cwd=tmp_path)
+    for name in ("a.conf", "settings"):
+        (tmp_path / name).write_text("store sqlite:b.db\n")
+        assert run("check", name, cwd=tmp_path).returncode == 0
+    assert refused("check", "absent.conf") == "cannot open the config file absent.conf: No such file or directory"
 
 
 # --- mistakes
@@ -179,6 +204,72 @@ def test_config_rewrite(fleet, tmp_path):
     larder.start()
     with larder.connect() as c:
         assert c("CONFIG", "GET", "timeout") == [b"timeout", b"60"]
+
+
+def test_the_environment_of_a_kubernetes_service_is_ignored(fleet):
+    env = {
+        "LARDER_PORT": "tcp://10.0.0.1:6379",
+        "LARDER_PORT_6379_TCP_ADDR": "10.0.0.1",
+        "LARDER_SERVICE_HOST": "10.0.0.1",
+        "LARDER_SWEEP_INTERVALL": "60",
+    }
+    larder = fleet.larder(env=env)
+    warnings = [line for line in larder.log_text().splitlines() if 'msg="the environment"' in line]
+    assert len(warnings) == 2 and all("level=warning" in line for line in warnings)
+    assert any("LARDER_PORT is ignored, and 2 more" in line for line in warnings)
+    assert any("did you mean LARDER_SWEEP_INTERVAL?" in line for line in warnings)
+
+
+def test_a_time_without_a_unit():
+    assert refused(env={"LARDER_SWEEP_INTERVAL": "60"}) == (
+        'LARDER_SWEEP_INTERVAL: "60" has no unit, and sweep-interval needs one: 60ms or 60s?'
+    )
+    assert refused("--sweep-pause=5") == '--sweep-pause: "5" has no unit, and sweep-pause needs one: 5ms or 5s?'
+
+
+@pytest.mark.parametrize("abstract", [False, True], ids=["path", "abstract"])
+def test_the_service_manager_is_told(fleet, tmp_path, abstract):
+    name = f"@larder-test-{os.getpid()}" if abstract else str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind("\0" + name[1:] if abstract else name)
+        manager.settimeout(30)
+
+        def until(word):
+            said = []
+            while not said or word not in said[-1].split("\n"):
+                said.append(manager.recv(4096).decode())
+            return said
+
+        larder = fleet.larder(env={"NOTIFY_SOCKET": name})
+        assert until("READY=1") == ["STATUS=opening the database", "READY=1\nSTATUS=serving"]
+        larder.process.send_signal(signal.SIGTERM)
+        assert until("STOPPING=1") == ["STOPPING=1\nSTATUS=stopping"]
+        assert larder.process.wait(30) == 0
+
+
+def test_the_service_manager_is_told_of_shutdown(fleet, tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(30)
+        larder = fleet.larder(env={"NOTIFY_SOCKET": str(tmp_path / "notify")})
+        with larder.connect() as c:
+            c.send(b"SHUTDOWN\r\n")
+            assert larder.process.wait(30) == 0
+        states = [manager.recv(4096).decode().split("\n")[0] for _ in range(3)]
+    assert states == ["STATUS=opening the database", "READY=1", "STOPPING=1"]
+
+
+def test_a_socket_of_the_service_manager_that_is_not_there(fleet, tmp_path):
+    for name in (str(tmp_path / "absent"), "@", "vsock:2:1", "/" + "x" * 200, ""):
+        with fleet.larder(env={"NOTIFY_SOCKET": name}).connect() as c:
+            assert c("PING") == b"PONG"
+
+
+def test_the_unit_waits_for_readiness_and_never_gives_up():
+    unit = (servers.ROOT / "packaging" / "larder.service").read_text().splitlines()
+    assert {"Type=notify", "StartLimitIntervalSec=0", "TimeoutStartSec=infinity", "Restart=on-failure"} <= set(unit)
+    after = next(line for line in unit if line.startswith("After="))
+    assert {"postgresql.service", "mariadb.service", "mysql.service"} <= set(after.split("=")[1].split())
 
 
 def test_environment_under_flags_over_file(fleet, tmp_path):

@@ -296,20 +296,60 @@ static void the_environment_counts(void)
     struct error err;
     config_init(&c);
     setenv("LARDER_CACHE_MEMORY", "1mb", 1);
-    setenv("LARDER_SERVICE_HOST", "10.0.0.1", 1);
     CHECK_OK(config_load_env(&c, &err), &err);
     CHECK_EQ(c.cache_memory, 1 << 20);
-    setenv("LARDER_CACHE_MEMORI", "1mb", 1);
-    CHECK_EQ(config_load_env(&c, &err), ST_INVALID);
-    CHECK_STR(err.text,
-              "LARDER_CACHE_MEMORI: there is no option \"cache-memori\"; did you mean cache-memory?");
-    unsetenv("LARDER_CACHE_MEMORI");
+    CHECK_EQ(c.warnings.len, 0);
     setenv("LARDER_CACHE_MEMORY", "much", 1);
     CHECK_EQ(config_load_env(&c, &err), ST_INVALID);
     CHECK(strncmp(err.text, "LARDER_CACHE_MEMORY: ", 21) == 0);
     unsetenv("LARDER_CACHE_MEMORY");
-    unsetenv("LARDER_SERVICE_HOST");
     config_release(&c);
+}
+
+/* Loads the environment with these variables in it, which end with a NULL, and compares what is warned of. */
+static void check_warnings(const char *const (*vars)[2], const char *want)
+{
+    struct config c;
+    struct error err;
+    config_init(&c);
+    for (int i = 0; vars[i][0]; i++)
+        setenv(vars[i][0], vars[i][1], 1);
+    CHECK_OK(config_load_env(&c, &err), &err);
+    buf_add(&c.warnings, "", 1);
+    CHECK_STR(c.warnings.p, want);
+    CHECK_EQ(c.port, 6379);
+    CHECK_EQ(c.http_port, strtol(config_find(SLICE("http-port"))->initial, NULL, 10));
+    for (int i = 0; vars[i][0]; i++)
+        unsetenv(vars[i][0]);
+    config_release(&c);
+}
+
+static void unknown_variables_are_ignored_with_a_warning(void)
+{
+    check_warnings((const char *const[][2]){{"LARDER_CACHE_MEMORI", "1mb"}, {NULL, NULL}},
+                   "LARDER_CACHE_MEMORI is ignored: there is no option of this name; did you mean "
+                   "LARDER_CACHE_MEMORY?\n");
+    check_warnings((const char *const[][2]){{"LARDER_FAVOURITE_COLOUR", "blue"}, {NULL, NULL}},
+                   "LARDER_FAVOURITE_COLOUR is ignored: there is no option of this name\n");
+}
+
+static void what_kubernetes_injects_is_no_option(void)
+{
+    check_warnings((const char *const[][2]){{"LARDER_SERVICE_HOST", "10.0.0.1"},
+                                            {"LARDER_SERVICE_PORT", "6379"},
+                                            {"LARDER_SERVICE_PORT_REDIS", "6379"},
+                                            {"LARDER_PORT", "tcp://10.0.0.1:6379"},
+                                            {"LARDER_PORT_6379_TCP", "tcp://10.0.0.1:6379"},
+                                            {"LARDER_PORT_6379_TCP_PROTO", "tcp"},
+                                            {"LARDER_PORT_6379_TCP_PORT", "6379"},
+                                            {"LARDER_PORT_6379_TCP_ADDR", "10.0.0.1"},
+                                            {NULL, NULL}},
+                   "LARDER_PORT is ignored, and 7 more: Kubernetes sets such variables for a service, unless "
+                   "the pod has enableServiceLinks: false\n");
+    check_warnings(
+        (const char *const[][2]){{"LARDER_HTTP_PORT", "tcp://10.0.0.1:8379"}, {NULL, NULL}},
+        "LARDER_HTTP_PORT is ignored: Kubernetes sets such variables for a service, unless the pod "
+        "has enableServiceLinks: false\n");
 }
 
 /* Loads arguments that end with a NULL into fresh defaults. */
@@ -480,6 +520,8 @@ int main(int argc, char **argv)
     RUN(files_are_read);
     RUN(missing_files_are_told);
     RUN(the_environment_counts);
+    RUN(unknown_variables_are_ignored_with_a_warning);
+    RUN(what_kubernetes_injects_is_no_option);
     RUN(flags_are_read);
     RUN(wrong_flags_are_told);
     RUN(flags_win_over_environment_over_file);
