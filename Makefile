@@ -9,7 +9,7 @@ BINARY      = build/release/larder
 SECONDS    ?= 300
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test crash-long servers-long bench bench-servers soak count-instructions install uninstall lint format docs clean
+.PHONY: help run build test torture crash-long servers-long bench bench-servers soak count-instructions install uninstall lint format docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 20
@@ -26,6 +26,9 @@ build: ## the release build, build/release/larder
 test: ## install what is missing and run every test and check
 	scripts/install-packages test
 	scripts/test
+
+torture: build ## kill servers and databases 1,000 times under load, and compare (ARGS="--kills 50 --only postgres")
+	LARDER_BINARY=$(CURDIR)/$(BINARY) tests/torture/run.py $(ARGS)
 
 crash-long: build ## 1,000 simulated power losses, and kill -9 at every call (some minutes)
 	@cmake --preset dev > /dev/null
