@@ -1,6 +1,12 @@
 /* What a process left in the journal when it ended: into a memtable, in order, and from there into the
    tables, sorted. Ended again in the middle, it is done again: nothing of the journal goes before all of it
-   is in. */
+   is in.
+
+   The numbers that rows have in the journal are those of another time. A row may be gone whose number is
+   here: earlier versions journaled a key that was set again under the number that it had before it was
+   deleted, and rows may have been moved by someone's SQL. A server that lives finds out and tries again
+   (jthread.c); here every row is brought to its state by its name. SQLite's tables need no telling: they try
+   the number, and then the name. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "sql/remote.h"
@@ -63,6 +69,8 @@ static enum status apply_some(struct store *writer, struct mem_apply *a, bool *r
         return ST_OK;
     c.next_id = next_id;
     c.hard = true;
+    for (size_t i = 0; writer->far && i < c.nkeys; i++)
+        c.keys[i].seq = 0;
     return store_apply(writer, &c, err);
 }
 

@@ -6,7 +6,11 @@
 
    A hash is dead when all its fields have expired. That depends on its fields as well as on its key's row,
    and relies on this: whoever changes the fields of a hash changes its key's row too, so that a row that the
-   tables alone have is judged by the tables alone. */
+   tables alone have is judged by the tables alone.
+
+   A row that is gone, in memory or in the tables, is handed out without its number. The tables lose such a
+   row, soon or already, and a key that is set again under the number of a row which is not there would be in
+   the journal under it. */
 #include "store/merge.h"
 
 #include "base/mem.h"
@@ -57,6 +61,17 @@ struct points {
     void *arg;
 };
 
+/* A key's row, wherever it is from. */
+static enum status hand_point(void *arg, const struct key_row *row)
+{
+    const struct points *p = arg;
+    if (row->type != ROW_NONE || row->seq == 0)
+        return p->key_fn(p->arg, row);
+    struct key_row gone = *row;
+    gone.seq = 0;
+    return p->key_fn(p->arg, &gone);
+}
+
 /* Hands out what memory has of the keys up to the one given, or of all that are left. */
 static enum status keys_up_to(struct points *p, const struct key_row *row)
 {
@@ -65,7 +80,7 @@ static enum status keys_up_to(struct points *p, const struct key_row *row)
         const struct mem_key *k = find_key(p->l, LAYERS, ref->db, ref->key);
         if (!k && row && row->db == ref->db && slice_eq(row->key, ref->key))
             return ST_OK;
-        enum status st = k ? p->key_fn(p->arg, &k->row) : ST_OK;
+        enum status st = k ? hand_point(p, &k->row) : ST_OK;
         if (st != ST_OK)
             return st;
     }
@@ -77,7 +92,7 @@ static enum status point_key(void *arg, const struct key_row *row)
     struct points *p = arg;
     enum status st = keys_up_to(p, row);
     p->at++;
-    return st == ST_OK ? p->key_fn(p->arg, row) : st;
+    return st == ST_OK ? hand_point(p, row) : st;
 }
 
 enum status merge_get_keys(const struct layers *l, const struct key_ref *refs, size_t n, store_key_fn *fn,
@@ -90,7 +105,7 @@ enum status merge_get_keys(const struct layers *l, const struct key_ref *refs, s
         if (!find_key(l, LAYERS, refs[i].db, refs[i].key))
             missing[k++] = refs[i];
     enum status st =
-        k ? store_get_keys(l->tables, missing, k, k == n ? fn : point_key, k == n ? arg : &p, err) : ST_OK;
+        k ? store_get_keys(l->tables, missing, k, k == n ? hand_point : point_key, &p, err) : ST_OK;
     if (missing != few)
         mem_free(missing);
     return st == ST_OK && k < n ? keys_up_to(&p, NULL) : st;

@@ -127,10 +127,10 @@ struct changes {
     size_t ndbs;
     int64_t next_id; /* ids below it are taken, see store_reserve_ids; 0: nothing new */
     /* Rows may come again after a crash: every row is brought to its state whatever the tables have. Deleted
-       keys (ROW_NONE) lose their row. Key rows have a seq already; should it stand for another key by now,
-       they get another one (on a database server, also when the tables have no such row). The order of
-       all rows is kept. Where rows turn out not to be where their numbers say, a database server may answer
-       ST_CONFLICT: it works when the same is tried again. */
+       keys (ROW_NONE) lose their row. A key row with the seq 0, or a provisional one, is found by its name;
+       should another seq stand for another key by now, the row gets a new one (on a database server, also
+       when the tables have no such row). The order of all rows is kept. Where rows turn out not to be where
+       their numbers say, a database server may answer ST_CONFLICT: it works when the same is tried again. */
     bool hard;
     bool appeared; /* a list or a sorted set is there now where there was none */
 };

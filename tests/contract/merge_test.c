@@ -67,17 +67,22 @@ static bool item_is_fresh(const struct item_ref *ref)
     return fresh && chance(80);
 }
 
-/* The number a row has, also one that memory has to delete; 0: none. */
 static enum status note_seq(void *arg, const struct key_row *row)
 {
     *(int64_t *)arg = row->seq;
     return ST_OK;
 }
 
+/* The number a row has, also one that memory has to delete, which readers are not told; 0: none. */
 static int64_t known_seq(uint32_t db, int n)
 {
     int64_t seq = 0;
     struct key_ref ref = {db, names[n]};
+    const struct mem_key *k = memtable_key(ACTIVE, db, names[n]);
+    if (!k && FROZEN)
+        k = memtable_key(FROZEN, db, names[n]);
+    if (k)
+        return k->row.seq;
     CHECK_OK(merge_get_keys(&w.l, &ref, 1, note_seq, &seq, &err), &err);
     return seq;
 }
@@ -377,7 +382,7 @@ static enum status found_key(void *arg, const struct key_row *k)
     SAME(!*once);
     *once = 1;
     if (k->type == ROW_NONE) {
-        SAME(!key_at(&w.now, k->db, n)->there && k->expire_at == EXPIRE_DELETED && k->seq > 0 &&
+        SAME(!key_at(&w.now, k->db, n)->there && k->expire_at == EXPIRE_DELETED && k->seq == 0 &&
              k->ticket > 0);
     } else {
         SAME(key_at(&w.now, k->db, n)->there && same_key(k, &key_at(&w.now, k->db, n)->row));

@@ -11,6 +11,8 @@ from crash.workload import Workload
 from harness import wait
 
 WRITERS = 4
+# Rows leave memory at once and are read again, from a journal of the default size.
+LITTLE_MEMORY = ["--cache-memory", "64kb", "--journal-max", "64mb", "--apply-lag", "10s"]
 
 
 @pytest.mark.parametrize(
@@ -18,12 +20,13 @@ WRITERS = 4
     [
         (3, []),
         (3, ["--cache-memory", "0"]),
+        (6, LITTLE_MEMORY),
         # These may lose what they acknowledged in the last moments.
         (3, ["--durability", "everysec"]),
         (3, ["--durability", "off"]),
         pytest.param(30, [], marks=pytest.mark.slow),
     ],
-    ids=["briefly", "uncached", "everysec", "off", "30 times"],
+    ids=["briefly", "uncached", "little memory", "everysec", "off", "30 times"],
 )
 def test_kill_at_random_moments(fleet, cycles, options):
     cycles *= int(os.environ.get("LARDER_CRASH_FACTOR", 1))
@@ -51,6 +54,24 @@ def test_kill_at_random_moments(fleet, cycles, options):
         larder.start()
         load.verify(larder, lossy)
     assert load.acknowledged > 0
+    larder.check_log()
+
+
+def test_kill_while_recovering(fleet):
+    """The same journal again and again: each start gets a little further than the one before."""
+    larder = fleet.larder(*LITTLE_MEMORY)
+    load = Workload(WRITERS, 2)
+    load.start(larder)
+    wait.until(lambda: load.acknowledged >= 500 or any(w.problem for w in load.writers), "commands are acknowledged")
+    larder.kill()
+    load.join()
+    for i in range(15):
+        larder._spawn()
+        time.sleep(i * 0.004)
+        larder.kill()
+    larder.check()
+    larder.start()
+    load.verify(larder)
     larder.check_log()
 
 
