@@ -7,9 +7,11 @@ MANDIR      = $(PREFIX)/share/man
 UNITDIR     = $(PREFIX)/lib/systemd/system
 BINARY      = build/release/larder
 SECONDS    ?= 300
+POINTS     ?= 1000
+STEP       ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test torture crash-long servers-long bench bench-servers soak count-instructions install uninstall lint format docs clean
+.PHONY: help run build check test torture crash-long servers-long bench bench-servers soak count-instructions install uninstall lint format docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 20
@@ -23,9 +25,12 @@ build: ## the release build, build/release/larder
 	@cmake --preset release > /dev/null
 	@cmake --build --preset release --target larder
 
-test: ## install what is missing and run every test and check
+check: ## what to run before a commit: the dev build, C tests, format, a choice of the others (under 3 minutes)
+	scripts/test unit-dev lint quick
+
+test: ## install what is missing and run every test and check (STEPS="unit-dev lint" for some)
 	scripts/install-packages test
-	scripts/test
+	scripts/test $(STEPS)
 
 torture: build ## kill servers and databases 1,000 times under load, and compare (ARGS="--kills 50 --only postgres")
 	LARDER_BINARY=$(CURDIR)/$(BINARY) tests/torture/run.py $(ARGS)
@@ -33,7 +38,7 @@ torture: build ## kill servers and databases 1,000 times under load, and compare
 crash-long: build ## 1,000 simulated power losses, and kill -9 at every call (some minutes)
 	@cmake --preset dev > /dev/null
 	@cmake --build --preset dev --target crash_recorder crash_replay
-	LARDER_BINARY=$(CURDIR)/$(BINARY) LARDER_CRASH_POINTS=1000 LARDER_CRASH_KILL_STEP=1 /usr/bin/python3 -m pytest \
+	LARDER_BINARY=$(CURDIR)/$(BINARY) LARDER_CRASH_POINTS=$(POINTS) LARDER_CRASH_KILL_STEP=$(STEP) /usr/bin/python3 -m pytest \
 	    -c tests/pytest.ini -p no:cacheprovider -s tests/crash/test_power.py tests/crash/test_kill.py tests/crash/test_windows.py
 
 servers-long: build ## servers and databases that fail for minutes under 256 clients (SECONDS=300 on each)
@@ -68,8 +73,8 @@ install: build ## binary, man page, systemd unit, config file (PREFIX, SYSCONFDI
 uninstall: ## what install put there, but for the config file
 	rm -f $(DESTDIR)$(BINDIR)/larder $(DESTDIR)$(MANDIR)/man1/larder.1 $(DESTDIR)$(UNITDIR)/larder.service
 
-lint: ## clang-format, clang-tidy, cppcheck, directions of includes, man page
-	scripts/lint
+lint: ## clang-format, clang-tidy, cppcheck, directions of includes, man page (CHECKS="format tidy" for some)
+	scripts/lint $(CHECKS)
 
 format: ## format the C files in place
 	clang-format -i $(wildcard src/*.c src/*/*.[ch] tests/*.h tests/*/*.[ch])
