@@ -81,6 +81,11 @@ bool http_number_param(struct http_call *x, enum http_param p, int64_t min, int6
     return false;
 }
 
+bool http_limit_param(struct http_call *x, int64_t *ret)
+{
+    return http_number_param(x, PARAM_LIMIT, 1, x->route->page.most, x->route->page.usual, ret);
+}
+
 void http_read_db(const struct http_api *a, struct http_call *x)
 {
     int64_t db;
@@ -282,9 +287,26 @@ static struct answer *begin_answer(struct http_api *api, struct http_call *x, st
     return a;
 }
 
+bool http_wants_minimal(const struct http_call *x)
+{
+    return x->request.method == HTTP_PUT && http_dialect_of(x) == DIALECT_KEYS &&
+           http_prefers(x->request.headers[HTTP_PREFER], "return", "minimal");
+}
+
+/* A PUT that has created something is a 201 whatever is preferred. */
+static void leave_body_out(struct answer *a)
+{
+    if (a->head.status == 200)
+        a->head.status = 204;
+    a->head.content_type = NULL;
+    http_add_header(a->call, SLICE("Preference-Applied: return=minimal\r\n"));
+}
+
 static void end_answer(struct answer *a)
 {
     const struct http_call *x = a->call;
+    if (x && (a->head.status == 200 || a->head.status == 201) && http_wants_minimal(x))
+        leave_body_out(a);
     a->head.date = date_line(a->api);
     a->head.close = x && x->close;
     a->head.keep = x && x->request.old;

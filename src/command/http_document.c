@@ -135,24 +135,30 @@ struct row_members {
     const struct row *row;
 };
 
+enum status http_add_value(struct call *c, struct http_writer *w, struct slice key, const struct row *row)
+{
+    struct value_writer v = {.w = w, .type = (enum row_type)row->type};
+    struct slice value;
+    http_add_name(w, "value");
+    if (v.type != ROW_STRING)
+        return add_collection(c, key, &v);
+    enum status st = view_string(c->view, row, c->arena, &value);
+    if (st == ST_OK)
+        http_add_text(w, value);
+    return st;
+}
+
 static enum status add_row(struct call *c, struct http_writer *w, void *arg)
 {
     const struct row_members *m = arg;
-    struct value_writer v = {.w = w, .type = (enum row_type)m->row->type};
     int64_t expire_at = m->row->expire_at;
-    struct slice value;
-    enum status st = ST_OK;
     http_add_name(w, "key");
     http_add_text(w, m->key);
     http_add_name(w, "type");
     buf_add(w->out, "\"", 1);
-    buf_add_slice(w->out, slice_str(row_type_name(v.type)));
+    buf_add_slice(w->out, slice_str(row_type_name((enum row_type)m->row->type)));
     buf_add(w->out, "\"", 1);
-    http_add_name(w, "value");
-    if (v.type != ROW_STRING)
-        st = add_collection(c, m->key, &v);
-    else if ((st = view_string(c->view, m->row, c->arena, &value)) == ST_OK)
-        http_add_text(w, value);
+    enum status st = http_add_value(c, w, m->key, m->row);
     http_add_name(w, "version");
     json_add_i64(w->out, answer_of(c->reply)->head.version);
     http_add_name(w, "expire_at");

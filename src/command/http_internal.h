@@ -33,6 +33,9 @@ struct route {
     bool open;       /* to everyone, without a password */
     bool whole;      /* as CMD_WHOLE */
     uint32_t params; /* 1 << enum http_param: those of its query */
+    struct {
+        uint32_t usual, most;
+    } page; /* what PARAM_LIMIT may be */
     const char *id;  /* in the OpenAPI document, as all that follows */
     const char *tag;
     const char *summary;
@@ -68,11 +71,17 @@ void http_key_call(struct http_call *x, const struct command *cmd, struct slice 
 /* A line, with its end, among the headers of the answer. */
 void http_add_header(struct http_call *x, struct slice line);
 
+/* Whether a PUT is answered without a body: Prefer: return=minimal. */
+bool http_wants_minimal(const struct http_call *x);
+
 /* Refuses what a browser sends for a page that has no business here; adds the headers for one that has. */
 void http_check_origin(const struct http_api *a, struct http_call *x);
 
 /* The request's body as a JSON document of this kind; or refuses and returns false. */
 bool http_json_body(struct http_call *x, enum json_kind kind, struct json *ret);
+
+/* The size of a page, as the route and the query have it; or refuses. */
+bool http_limit_param(struct http_call *x, int64_t *ret);
 
 /* A parameter of the query as a number within bounds, `otherwise` when it is not there; or refuses. */
 bool http_number_param(struct http_call *x, enum http_param p, int64_t min, int64_t max, int64_t otherwise,
@@ -193,6 +202,11 @@ enum status http_add_object(struct call *c, http_members_fn *fn, void *arg) MUST
 void http_add_name(struct http_writer *w, const char *name);
 void http_add_text(struct http_writer *w, struct slice s);
 void http_add_moment(struct http_writer *w, int64_t expire_at); /* a number, or null for never */
+
+/* "value" of a live row, and of a collection "size" and, when there are more items than call->page shows,
+   "cursor". */
+enum status http_add_value(struct call *c, struct http_writer *w, struct slice key,
+                           const struct row *row) MUST_CHECK;
 
 /* {"key", "type", "value", "version", "expire_at"} of a live row whose version the answer's head has. */
 enum status http_add_row(struct call *c, struct slice key, const struct row *row) MUST_CHECK;

@@ -6,8 +6,7 @@
 
 #include "command/value.h"
 
-#define PAGE_ITEMS     1000
-#define PAGE_ITEMS_MAX 10000
+#define PAGE_ITEMS 1000 /* of a collection, in the answer to a PUT */
 
 /* In the order of the table below. */
 enum { GET, PUT, DELETE };
@@ -39,21 +38,21 @@ static bool condition_failed(struct answer *a, int64_t version)
 bool http_if_match(struct answer *a, int64_t version)
 {
     struct slice match = a->call->request.headers[HTTP_IF_MATCH];
-    return !match.p || http_tags_have(match, version, NULL) || condition_failed(a, version);
+    return !match.p || http_tags_have(match, version, true, NULL) || condition_failed(a, version);
 }
 
 bool http_may_change(struct answer *a, int64_t version)
 {
     struct slice none = a->call->request.headers[HTTP_IF_NONE_MATCH];
     return http_if_match(a, version) &&
-           (!none.p || !http_tags_have(none, version, NULL) || condition_failed(a, version));
+           (!none.p || !http_tags_have(none, version, false, NULL) || condition_failed(a, version));
 }
 
 static bool check_tags(struct http_call *x, enum http_header h, const char *name)
 {
     bool sound = true;
     if (x->request.headers[h].p)
-        http_tags_have(x->request.headers[h], 1, &sound);
+        http_tags_have(x->request.headers[h], 1, false, &sound);
     if (!sound)
         http_refuse(x, 400, "bad_header", "%s takes versions in double quotes, or *.", name);
     return sound;
@@ -73,7 +72,7 @@ void http_key_not_found(struct answer *a)
 
 static bool read_page(struct http_call *x)
 {
-    return http_number_param(x, PARAM_LIMIT, 1, PAGE_ITEMS_MAX, PAGE_ITEMS, &x->page.limit) &&
+    return http_limit_param(x, &x->page.limit) &&
            http_number_param(x, PARAM_CURSOR, 0, INT64_MAX, 0, &x->page.cursor);
 }
 
@@ -116,7 +115,7 @@ static enum status get(struct call *c)
         return ST_OK;
     a->head.by_accept = true;
     if (r->headers[HTTP_IF_NONE_MATCH].p &&
-        http_tags_have(r->headers[HTTP_IF_NONE_MATCH], a->head.version, NULL)) {
+        http_tags_have(r->headers[HTTP_IF_NONE_MATCH], a->head.version, false, NULL)) {
         a->head.status = 304;
         a->head.content_type = NULL;
         return ST_OK;
@@ -187,7 +186,7 @@ static enum status put(struct call *c)
         return st;
     a->head.status = version ? 200 : 201;
     a->head.version = row->version;
-    return http_add_row(c, c->argv[1], row);
+    return http_wants_minimal(a->call) ? ST_OK : http_add_row(c, c->argv[1], row);
 }
 
 /* ---- DELETE ---- */

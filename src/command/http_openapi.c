@@ -136,14 +136,19 @@ static void add_path_params(struct buf *out, const char *path)
     }
 }
 
-static void add_query_params(struct buf *out, uint32_t params)
+static void add_query_params(struct buf *out, const struct route *r)
 {
     for (int i = 0; i < HTTP_PARAMS; i++) {
-        if (!(params & 1u << i))
+        if (!(r->params & 1u << i))
             continue;
         next_param(out);
-        buf_addf(out, "{\"name\":\"%s\",\"in\":\"query\",\"schema\":%s,\"description\":", http_params[i].name,
-                 http_params[i].schema);
+        buf_addf(out, "{\"name\":\"%s\",\"in\":\"query\",\"schema\":", http_params[i].name);
+        if (i == PARAM_LIMIT)
+            buf_addf(out, "{\"type\":\"integer\",\"minimum\":1,\"maximum\":%u,\"default\":%u}", r->page.most,
+                     r->page.usual);
+        else
+            add(out, http_params[i].schema);
+        add(out, ",\"description\":");
         add_string(out, http_params[i].summary);
         add(out, "}");
     }
@@ -214,7 +219,7 @@ static void add_operation(struct buf *out, const struct route *r)
     add_string(out, r->summary);
     add(out, ",\"parameters\":[");
     add_path_params(out, r->path);
-    add_query_params(out, r->params);
+    add_query_params(out, r);
     add_conditions(out, r);
     add(out, "],");
     if (r->body) {

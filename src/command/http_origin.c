@@ -2,7 +2,10 @@
    reach, this one included, and needs no permission for that, only for reading the answer (CORS). So what a
    browser sends on behalf of a page of another origin is refused, unless http-cors-origins has the origin;
    and without a password, so is a host name that is none of this machine's: a page may have pointed its own
-   name here. */
+   name here.
+
+   The page's origin is what Origin says. A browser leaves it out of some requests, those for an image among
+   them, and such a GET may be a command that writes: then Sec-Fetch-Site and the Referer tell. */
 #include "command/http_internal.h"
 
 /* ---- which origins ---- */
@@ -20,6 +23,20 @@ static bool is_listed(const struct server *s, struct slice origin, bool *ret_any
         p += n + (p[n] == ' ');
     }
     return false;
+}
+
+/* "https://example.com" of "https://example.com/page?x". p is NULL: there is no Referer. */
+static struct slice referring_origin(struct slice referer)
+{
+    size_t n = 0;
+    if (referer.n == 0)
+        return slice_of(NULL, 0);
+    for (size_t slashes = 0; n < referer.n; n++) {
+        slashes += referer.p[n] == '/';
+        if (slashes == 3 || referer.p[n] == '?' || referer.p[n] == '#')
+            break;
+    }
+    return slice_of(referer.p, n);
 }
 
 /* The page came from here. */
@@ -51,7 +68,8 @@ static bool is_plain_host(struct slice host)
 /* ---- headers ---- */
 
 static const char allowed_headers[] =
-    "Access-Control-Allow-Headers: Authorization, Content-Type, If-Match, If-None-Match, Upstash-Encoding, "
+    "Access-Control-Allow-Headers: Authorization, Content-Type, If-Match, If-None-Match, Prefer, "
+    "Upstash-Encoding, "
     "Upstash-Sync-Token, Upstash-Telemetry-Runtime, Upstash-Telemetry-Sdk, Upstash-Telemetry-Platform\r\n"
     "Access-Control-Allow-Methods: GET, HEAD, PUT, POST, DELETE\r\n"
     "Access-Control-Max-Age: 7200\r\n";
@@ -69,7 +87,8 @@ static void add_cors(struct http_call *x, struct slice origin, bool any)
 {
     struct buf line = {0};
     buf_addf(&line,
-             "Access-Control-Allow-Origin: %.*s\r\n%sAccess-Control-Expose-Headers: ETag, Location\r\n",
+             "Access-Control-Allow-Origin: %.*s\r\n%sAccess-Control-Expose-Headers: ETag, Location, "
+             "Preference-Applied\r\n",
              any ? 1 : (int)origin.n, any ? "*" : origin.p, any ? "" : "Vary: Origin\r\n");
     http_add_header(x, buf_slice(&line));
     buf_release(&line);
@@ -82,6 +101,8 @@ void http_check_origin(const struct http_api *a, struct http_call *x)
     const struct config *config = a->server->config;
     struct slice origin = x->request.headers[HTTP_ORIGIN], host = x->request.headers[HTTP_HOST];
     struct slice site = x->request.headers[HTTP_SEC_FETCH_SITE];
+    if (!origin.p)
+        origin = referring_origin(x->request.headers[HTTP_REFERER]);
     bool any = false, foreign = site.p && !slice_is(site, "same-origin") && !slice_is(site, "none");
     if ((origin.p || foreign) && is_listed(a->server, origin.p ? origin : SLICE(""), &any)) {
         add_cors(x, origin, any);

@@ -1,7 +1,8 @@
-/* The table of routes, and what finds one in it. Everything that is not in the table is a Redis command in
-   the path style: GET /get/k. */
+/* The table of routes, and what finds one in it. A path that is not in the table and begins with the name of
+   a Redis command is that command, in the path style: GET /get/k. */
 #include "command/http_internal.h"
 
+#include <ctype.h>
 #include <stdio.h>
 
 #include "proto/uri.h"
@@ -11,7 +12,7 @@ const struct http_param_info http_params[HTTP_PARAMS] = {
                   "The database, as SELECT numbers them."},
     [PARAM_CONSISTENT] =
         {"consistent", "{\"type\":\"boolean\"}",
-         "Read from the primary rather than a replica. Here there is one server, and every read is."},
+         "Read from the primary rather than a replica. There are no replicas here, and every read is."},
     [PARAM_ENCODING] = {"encoding", "{\"type\":\"string\",\"enum\":[\"base64\"]}",
                         "All strings of the answer in base64, whether they need it or not."},
     [PARAM_TTL] = {"ttl", "{\"type\":\"integer\",\"minimum\":1}", "Expires after so many seconds."},
@@ -23,8 +24,12 @@ const struct http_param_info http_params[HTTP_PARAMS] = {
     [PARAM_MATCH] = {"match", "{\"type\":\"string\"}", "Only keys that fit this pattern, as KEYS takes it."},
     [PARAM_TYPE] = {"type", "{\"type\":\"string\",\"enum\":[\"string\",\"hash\",\"list\",\"set\",\"zset\"]}",
                     "Only keys of this type."},
-    [PARAM_LIMIT] = {"limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":10000}",
-                     "The size of a page."},
+    [PARAM_FROM] = {"from", "{\"type\":\"string\"}", "Only keys from this one on."},
+    [PARAM_TO] = {"to", "{\"type\":\"string\"}", "Only keys before this one."},
+    [PARAM_REVERSE] = {"reverse", "{\"type\":\"boolean\",\"default\":false}", "The last key first."},
+    [PARAM_VALUES] = {"values", "{\"type\":\"boolean\",\"default\":false}",
+                      "With the value of each key; of a collection, the first `limit` items."},
+    [PARAM_LIMIT] = {"limit", NULL, "The size of a page."}, /* the route has its bounds */
     [PARAM_CURSOR] = {"cursor", "{\"type\":\"string\"}", "Where the page begins: what the last page said."},
     [PARAM_AT] = {"at", "{\"type\":\"string\",\"enum\":[\"head\",\"tail\"],\"default\":\"tail\"}",
                   "Which end of the list."},
@@ -36,10 +41,11 @@ const struct http_param_info http_params[HTTP_PARAMS] = {
 #define PAGE   (1u << PARAM_LIMIT | 1u << PARAM_CURSOR)
 #define CODED  (1u << PARAM_ENCODING)
 #define LIST   (1u << PARAM_PREFIX | 1u << PARAM_MATCH | 1u << PARAM_TYPE)
+#define RANGE  (1u << PARAM_FROM | 1u << PARAM_TO | 1u << PARAM_REVERSE | 1u << PARAM_VALUES)
 
 /* clang-format off */
 const struct route http_routes[] = {
-    {HTTP_GET, "/keys/{key}", .prepare = http_key_get, .params = READS | PAGE | CODED,
+    {HTTP_GET, "/keys/{key}", .prepare = http_key_get, .params = READS | PAGE | CODED, .page = {1000, 10000},
      .id = "getKey", .tag = "keys", .summary = "The value of a key, as JSON or (by Accept) as the bytes of a string.",
      .answer = "Value", .raw = true, .statuses = {200, 304, 404, 406, 412}},
     {HTTP_PUT, "/keys/{key}", .prepare = http_key_put, .params = WRITES | EXPIRY | CODED,
@@ -48,8 +54,8 @@ const struct route http_routes[] = {
     {HTTP_DELETE, "/keys/{key}", .prepare = http_key_delete, .params = WRITES,
      .id = "deleteKey", .tag = "keys", .summary = "Deletes a key, whatever its size.",
      .answer = "Deleted", .statuses = {200, 404, 412}},
-    {HTTP_GET, "/keys", .prepare = http_keys_list, .params = READS | LIST | PAGE | CODED,
-     .id = "listKeys", .tag = "keys", .summary = "Keys in byte order, a page at a time.",
+    {HTTP_GET, "/keys", .prepare = http_keys_list, .params = READS | LIST | RANGE | PAGE | CODED, .page = {100, 1000},
+     .id = "listKeys", .tag = "keys", .summary = "Keys in byte order, a page at a time, with their values if asked for.",
      .answer = "KeyPage", .statuses = {200}},
 
     {HTTP_GET, "/keys/{key}/ttl", .prepare = http_ttl_get, .params = READS | CODED,
@@ -183,18 +189,46 @@ static void allow_methods(struct http_call *x, bool command)
     http_add_header(x, slice_of(text, n));
 }
 
-/* Whether the path's first word belongs to the table, so that it is no command. */
-static bool is_reserved(struct slice path)
+/* Whether the path's first word is a command, and not of the table. */
+static bool names_command(struct http_call *x)
 {
-    struct slice first, own;
+    struct slice path = x->request.path, first, own, word;
     if (!uri_segment(&path, &first) || first.n == 0)
-        return true;
+        return false;
     for (const struct route *r = http_routes; r->path; r++) {
         struct slice pattern = slice_str(r->path);
         if (uri_segment(&pattern, &own) && slice_eq(own, first))
-            return true;
+            return false;
     }
-    return false;
+    return uri_decode(first, false, x->arena, &word) && command_find(word);
+}
+
+#define ALIKE_CHARS 5 /* "/heal": what begins so may be meant to be /healthz */
+
+/* The path without parameters that begins most as this one does, or NULL. */
+static const char *nearest_path(struct slice path)
+{
+    const char *nearest = NULL;
+    size_t most = ALIKE_CHARS - 1;
+    for (const struct route *r = http_routes; r->path; r++) {
+        size_t n = 0;
+        while (n < path.n && r->path[n] && tolower((unsigned char)path.p[n]) == r->path[n])
+            n++;
+        if (n > most && !strchr(r->path, '{')) {
+            most = n;
+            nearest = r->path;
+        }
+    }
+    return nearest;
+}
+
+static void refuse_path(struct http_call *x)
+{
+    const char *nearest = nearest_path(x->request.path);
+    http_refuse(x, 404, "unknown_path",
+                "There is nothing at this path, which begins with no Redis command either.%s%s%s A \"/\" "
+                "within a key is written %%2F; /openapi.json lists what there is.",
+                nearest ? " There is " : "", nearest ? nearest : "", nearest ? "." : "");
 }
 
 static const struct route *find(struct http_call *x, struct slice params[2])
@@ -207,7 +241,7 @@ static const struct route *find(struct http_call *x, struct slice params[2])
             return r;
         known = true;
     }
-    bool command = !known && !is_reserved(x->request.path);
+    bool command = !known && names_command(x);
     if (command && runs_commands(x->request.method))
         return &path_style;
     known |= command;
@@ -219,10 +253,7 @@ static const struct route *find(struct http_call *x, struct slice params[2])
         http_refuse(x, 405, "method_not_allowed", "%s is not for this path; the Allow header says what is.",
                     http_method_str(x->request.method));
     } else {
-        http_refuse(
-            x, 404, "unknown_path",
-            "There is nothing at this path. A \"/\" within a key is written %%2F; /openapi.json lists "
-            "what there is.");
+        refuse_path(x);
     }
     return NULL;
 }
@@ -263,9 +294,13 @@ static bool read_query(struct http_call *x)
 /* What a parameter may be that no route looks at closer. */
 static void check_words(struct http_call *x)
 {
-    struct slice consistent = x->query[PARAM_CONSISTENT], encoding = x->query[PARAM_ENCODING];
-    if (consistent.p && !slice_eq(consistent, SLICE("true")) && !slice_eq(consistent, SLICE("false")))
-        http_refuse(x, 400, "bad_parameter", "consistent must be true or false.");
+    static const enum http_param yes_or_no[] = {PARAM_CONSISTENT, PARAM_REVERSE, PARAM_VALUES};
+    struct slice encoding = x->query[PARAM_ENCODING];
+    for (size_t i = 0; i < sizeof yes_or_no / sizeof *yes_or_no; i++) {
+        struct slice word = x->query[yes_or_no[i]];
+        if (word.p && !slice_eq(word, SLICE("true")) && !slice_eq(word, SLICE("false")))
+            http_refuse(x, 400, "bad_parameter", "%s must be true or false.", http_params[yes_or_no[i]].name);
+    }
     if (encoding.p && !slice_eq(encoding, SLICE("base64")))
         http_refuse(x, 400, "bad_parameter", "encoding must be base64, or not be there.");
 }

@@ -180,10 +180,16 @@ enum status view_scan(struct view *v, uint32_t db, int64_t *cursor, uint32_t cou
 enum status view_each_key(struct view *v, uint32_t db, struct slice prefix, view_key_fn *fn,
                           void *arg) MUST_CHECK;
 
-/* Calls fn for the live keys among the next `rows` rows in byte order behind *after (p is NULL: from the
-   first) that start with prefix; rows come without values. *after becomes the last key looked at, a copy in
-   arena; its p is NULL at the end. */
-enum status view_page_keys(struct view *v, uint32_t db, struct slice prefix, uint32_t rows,
+/* Keys that start with prefix, from one (p is NULL: the first) to before another (p is NULL: to the last). */
+struct key_range {
+    struct slice prefix, from, to;
+    bool reverse; /* the last one first */
+};
+
+/* Calls fn for the live keys among the next `rows` rows of a range, in byte order, or (reverse) against it,
+   behind *after (p is NULL: from the first); rows come without values. *after becomes the last key looked at,
+   a copy in arena; its p is NULL at the end. */
+enum status view_page_keys(struct view *v, uint32_t db, const struct key_range *range, uint32_t rows,
                            struct arena *arena, struct slice *after, view_key_fn *fn, void *arg) MUST_CHECK;
 
 /* Any live key, copied to arena; ret->p is NULL when the database has none. */

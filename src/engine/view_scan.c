@@ -86,7 +86,7 @@ enum status view_each_key(struct view *v, uint32_t db, struct slice prefix, view
     return store_scan_keys(v->store, &q, walk_row, &w, v->err);
 }
 
-enum status view_page_keys(struct view *v, uint32_t db, struct slice prefix, uint32_t rows,
+enum status view_page_keys(struct view *v, uint32_t db, const struct key_range *range, uint32_t rows,
                            struct arena *arena, struct slice *after, view_key_fn *fn, void *arg)
 {
     enum status st = begin_walk(v);
@@ -95,12 +95,20 @@ enum status view_page_keys(struct view *v, uint32_t db, struct slice prefix, uin
     struct key_scan q = {
         .db = w.number,
         .order = KEYS_BY_KEY,
-        .prefix = prefix,
-        .has_after = after->p != NULL,
+        .prefix = range->prefix,
+        .from = range->from,
+        .has_after = after->p && !range->reverse,
         .after = *after,
+        .has_before = range->to.p != NULL,
+        .before = range->to,
+        .reverse = range->reverse,
         .now = view_now(v),
         .limit = rows,
     };
+    if (range->reverse && after->p && (!q.has_before || slice_cmp(*after, q.before) < 0)) {
+        q.has_before = true;
+        q.before = *after;
+    }
     if (st == ST_OK)
         st = store_scan_keys(v->store, &q, walk_row, &w, v->err);
     *after = w.last;

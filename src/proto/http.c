@@ -11,7 +11,9 @@ static const char *const header_names[HTTP_HEADERS] = {
     [HTTP_ACCEPT] = "accept",
     [HTTP_IF_MATCH] = "if-match",
     [HTTP_IF_NONE_MATCH] = "if-none-match",
+    [HTTP_PREFER] = "prefer",
     [HTTP_ORIGIN] = "origin",
+    [HTTP_REFERER] = "referer",
     [HTTP_EXPECT] = "expect",
     [HTTP_TRANSFER_ENCODING] = "transfer-encoding",
     [HTTP_SEC_FETCH_SITE] = "sec-fetch-site",
@@ -97,6 +99,8 @@ static int on_header_value(http_parser *p, const char *at, size_t n)
     if (!h->in_value) {
         h->in_value = true;
         h->header = find_header(slice_of(h->base + h->name.off, h->name.n));
+        if (h->header == HTTP_PREFER && h->has[HTTP_PREFER])
+            h->header = HTTP_HEADERS; /* may be there twice; wishes on the first line are heard */
         if (h->header < HTTP_HEADERS && h->has[h->header])
             return refuse(h, 400, "bad_request", "A header that may be there once is there twice.");
         if (h->header < HTTP_HEADERS) {

@@ -34,7 +34,9 @@ enum http_header {
     HTTP_ACCEPT,
     HTTP_IF_MATCH,
     HTTP_IF_NONE_MATCH,
+    HTTP_PREFER,
     HTTP_ORIGIN,
+    HTTP_REFERER,
     HTTP_EXPECT,
     HTTP_TRANSFER_ENCODING,
     HTTP_SEC_FETCH_SITE,
@@ -113,8 +115,13 @@ struct slice http_trim(struct slice s);
 struct slice http_media_type(struct slice value);
 
 /* Whether a list of entity tags (If-Match, If-None-Match) has this version, or is "*"; version 0 is nothing's
-   and only "*" could mean it, which it does not. *ret_sound (may be NULL): it is such a list at all. */
-bool http_tags_have(struct slice list, int64_t version, bool *ret_sound);
+   and only "*" could mean it, which it does not. *ret_sound (may be NULL): it is such a list at all.
+   If-Match compares strongly (strong): a weak tag, W/"12", is like nothing there. */
+bool http_tags_have(struct slice list, int64_t version, bool strong, bool *ret_sound);
+
+/* Whether a Prefer header has this preference with this value: "return", "minimal". The first of that name
+   counts. */
+bool http_prefers(struct slice prefer, const char *name, const char *value);
 
 /* What the client would rather have, by Accept: bytes as they are, or JSON (in doubt). */
 bool http_prefers_raw(struct slice accept);

@@ -38,10 +38,11 @@ struct slice http_media_type(struct slice value)
     return type;
 }
 
-/* "123" in its quotes, W/ before it or not. */
-static bool read_tag(struct slice tag, int64_t *ret)
+/* "123" in its quotes, W/ before it (weak) or not. */
+static bool read_tag(struct slice tag, int64_t *ret, bool *ret_weak)
 {
-    if (tag.n > 2 && tag.p[0] == 'W' && tag.p[1] == '/')
+    *ret_weak = tag.n > 2 && tag.p[0] == 'W' && tag.p[1] == '/';
+    if (*ret_weak)
         tag = slice_of(tag.p + 2, tag.n - 2);
     if (tag.n < 2 || tag.p[0] != '"' || tag.p[tag.n - 1] != '"')
         return false;
@@ -50,7 +51,7 @@ static bool read_tag(struct slice tag, int64_t *ret)
     return true;
 }
 
-bool http_tags_have(struct slice list, int64_t version, bool *ret_sound)
+bool http_tags_have(struct slice list, int64_t version, bool strong, bool *ret_sound)
 {
     struct slice tag;
     bool found = false, sound = true;
@@ -60,15 +61,31 @@ bool http_tags_have(struct slice list, int64_t version, bool *ret_sound)
         sound = list.n > 0;
         while (next_part(&list, ',', &tag)) {
             int64_t v;
-            if (!read_tag(tag, &v))
+            bool weak;
+            if (!read_tag(tag, &v, &weak))
                 sound = false;
             else
-                found |= version != 0 && v == version;
+                found |= version != 0 && v == version && !(strong && weak);
         }
     }
     if (ret_sound)
         *ret_sound = sound;
     return sound && found;
+}
+
+bool http_prefers(struct slice prefer, const char *name, const char *value)
+{
+    struct slice one, left;
+    while (next_part(&prefer, ',', &one)) {
+        struct slice rest = http_media_type(one);
+        if (!next_part(&rest, '=', &left) || !slice_is(left, name))
+            continue;
+        rest = http_trim(rest);
+        if (rest.n >= 2 && rest.p[0] == '"' && rest.p[rest.n - 1] == '"')
+            rest = slice_of(rest.p + 1, rest.n - 2);
+        return slice_is(rest, value);
+    }
+    return false;
 }
 
 /* How much a range of Accept is wanted: 0 .. 1000. */

@@ -374,7 +374,7 @@ static enum status hand_memory_key(struct key_merge *g, int layer)
 static int compare_keys(const struct key_scan *q, const struct key_row *x, const struct key_row *y)
 {
     int c = keys_compare(q->order, x, y);
-    return q->order == KEYS_BY_SEQ_DESC ? -c : c;
+    return keys_backward(q) ? -c : c;
 }
 
 static enum status keys_before(struct key_merge *g, const struct key_row *row)

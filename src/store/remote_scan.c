@@ -47,49 +47,89 @@ static struct slice widen_up(struct arena *a, struct slice name)
 
 /* ---- keys ---- */
 
-/* The first byte string behind all that start with prefix: false when there is none. */
-static bool prefix_end(struct arena *a, struct slice prefix, struct slice *ret)
+/* A scan, page by page. */
+struct key_reader {
+    struct rstore *store;
+    struct key_scan page; /* as it is put to the server */
+    bool by_key;
+    bool has_end;
+    struct buf from, end; /* BY_KEY: the bounds of the next page; from is exclusive when page.has_after */
+    uint32_t skip;        /* in orders that have no bounds */
+};
+
+static struct slice bound(const struct buf *b)
 {
-    size_t n = prefix.n;
-    while (n > 0 && (unsigned char)prefix.p[n - 1] == 0xff)
-        n--;
-    if (n == 0)
-        return false;
-    char *p = arena_alloc(a, n);
-    memcpy(p, prefix.p, n);
-    p[n - 1] = (char)((unsigned char)p[n - 1] + 1);
-    *ret = slice_of(p, n);
-    return true;
+    return b->len ? buf_slice(b) : SLICE("");
 }
 
-/* One page. By key: from (exclusive when has_after) to before end. */
-static enum status read_keys(struct rstore *s, const struct key_scan *q, struct slice from, uint32_t skip,
-                             struct rfound *f, struct error *err)
+static void begin_keys(struct key_reader *r, const struct key_scan *q)
 {
-    struct slice end = SLICE("");
-    bool by_key = q->order == KEYS_BY_KEY;
-    bool has_end = by_key && prefix_end(&s->arena, widen_down(given(true, q->prefix)), &end);
-    struct param p[] = {param_i64(q->db),  by_key ? param_bytes(from) : param_i64(q->seq_below),
-                        param_bytes(end),  param_i64(q->limit),
-                        param_i64(q->now), param_i64(skip)};
-    struct request r = {
-        .text = rtext_scan_keys(s, q, has_end), .params = p, .nparams = 6, .fn = rread_take_key, .arg = f};
-    remote_add(s->conn, &r);
-    return rstore_run(s, err);
+    r->page = *q;
+    r->by_key = q->order == KEYS_BY_KEY;
+    if (!r->by_key)
+        return;
+    struct arena *a = &r->store->arena;
+    struct slice low = keys_low(q, &r->page.has_after), end;
+    r->page.has_after &= !is_long(low);
+    buf_add_slice(&r->from, widen_down(low));
+    struct key_scan wide = *q;
+    wide.prefix = widen_down(given(true, q->prefix));
+    wide.before = widen_up(a, given(q->has_before, q->before));
+    r->has_end = keys_high(&wide, a, &end);
+    if (r->has_end)
+        buf_add_slice(&r->end, end);
 }
 
-static int by_whole_key(const void *a, const void *b)
+/* One page, which is put behind what was found. */
+static enum status read_keys(struct key_reader *r, struct rfound *f, struct error *err)
 {
-    return slice_cmp(((const struct key_row *)a)->key, ((const struct key_row *)b)->key);
+    const struct key_scan *q = &r->page;
+    struct param p[] = {param_i64(q->db),
+                        r->by_key ? param_bytes(bound(&r->from)) : param_i64(q->seq_below),
+                        param_bytes(bound(&r->end)),
+                        param_i64(q->limit),
+                        param_i64(q->now),
+                        param_i64(r->skip)};
+    struct request request = {.text = rtext_scan_keys(r->store, q, r->has_end),
+                              .params = p,
+                              .nparams = 6,
+                              .fn = rread_take_key,
+                              .arg = f};
+    remote_add(r->store->conn, &request);
+    return rstore_run(r->store, err);
 }
 
-static void sort_alike_keys(struct rfound *f)
+/* The next page begins behind this row. */
+static void go_behind(struct key_reader *r, const struct key_row *last)
+{
+    if (r->page.order == KEYS_BY_SEQ_DESC) {
+        r->page.seq_below = last->seq;
+    } else if (!r->by_key) {
+        r->skip += r->page.limit;
+    } else {
+        struct buf *b = r->page.reverse ? &r->end : &r->from;
+        b->len = 0;
+        buf_add_slice(b, remote_name_index(&r->store->arena, last->key));
+        if (r->page.reverse)
+            r->has_end = true;
+        else
+            r->page.has_after = true;
+    }
+}
+
+static int by_whole_key(const void *a, const void *b, void *reverse)
+{
+    int c = slice_cmp(((const struct key_row *)a)->key, ((const struct key_row *)b)->key);
+    return *(const bool *)reverse ? -c : c;
+}
+
+static void sort_alike_keys(struct rfound *f, bool reverse)
 {
     for (size_t i = 0, from = 0; i < f->n; i++) {
         if (i + 1 < f->n && begin_alike(f->keys[i].key, f->keys[i + 1].key))
             continue;
         if (i > from)
-            qsort(f->keys + from, i + 1 - from, sizeof *f->keys, by_whole_key);
+            qsort_r(f->keys + from, i + 1 - from, sizeof *f->keys, by_whole_key, &reverse);
         from = i + 1;
     }
 }
@@ -111,46 +151,32 @@ static enum status hand_out_keys(const struct rfound *f, const struct key_scan *
 enum status rscan_keys(struct store *base, const struct key_scan *q, store_key_fn *fn, void *arg,
                        struct error *err)
 {
-    struct rstore *s = rstore_of(base);
-    struct key_scan page = *q;
-    bool by_key = q->order == KEYS_BY_KEY, full = true;
-    uint32_t left = q->limit, skip = 0;
-    struct slice first = given(true, q->prefix);
-    struct buf from = {0};
-    if (by_key && q->has_after && slice_cmp(q->after, first) >= 0)
-        first = q->after;
-    page.has_after = by_key && q->has_after && !is_long(first) && first.p == q->after.p;
-    buf_add_slice(&from, widen_down(first));
-    enum status st = left ? rstore_connected(s, err) : ST_OK;
+    struct key_reader r = {.store = rstore_of(base)};
+    uint32_t left = q->limit;
+    bool full = true;
+    begin_keys(&r, q);
+    enum status st = left ? rstore_connected(r.store, err) : ST_OK;
     while (st == ST_OK && left > 0 && full) {
-        struct rfound f = {.store = s};
+        struct rfound f = {.store = r.store};
         bool among = false;
         do {
             size_t before = f.n;
-            page.limit = left < PAGE_ROWS ? left : PAGE_ROWS;
-            st = read_keys(s, &page, from.len ? buf_slice(&from) : SLICE(""), skip, &f, err);
-            full = st == ST_OK && f.n - before == page.limit;
+            r.page.limit = left < PAGE_ROWS ? left : PAGE_ROWS;
+            st = read_keys(&r, &f, err);
+            full = st == ST_OK && f.n - before == r.page.limit;
             if (!full)
                 break;
-            const struct key_row *last = &f.keys[f.n - 1];
-            if (page.order == KEYS_BY_SEQ_DESC) {
-                page.seq_below = last->seq;
-            } else if (by_key) {
-                from.len = 0;
-                buf_add_slice(&from, remote_name_index(&s->arena, last->key));
-                page.has_after = true;
-                among = is_long(last->key);
-            } else {
-                skip += page.limit;
-            }
+            go_behind(&r, &f.keys[f.n - 1]);
+            among = r.by_key && is_long(f.keys[f.n - 1].key);
         } while (among);
-        if (by_key)
-            sort_alike_keys(&f);
+        if (r.by_key)
+            sort_alike_keys(&f, q->reverse);
         if (st == ST_OK)
             st = hand_out_keys(&f, q, &left, fn, arg);
         rread_release(&f);
     }
-    buf_release(&from);
+    buf_release(&r.from);
+    buf_release(&r.end);
     return st;
 }
 

@@ -538,7 +538,7 @@ const char *rtext_scan_keys(struct rstore *s, const struct key_scan *q, bool has
         buf_addf(&s->text, "k.db = ?1 AND %s %s ?2", key, q->has_after ? ">" : ">=");
         if (has_end)
             buf_addf(&s->text, " AND %s < ?3", key);
-        buf_addf(&s->text, " ORDER BY %s", key);
+        buf_addf(&s->text, " ORDER BY %s%s", key, q->reverse ? " DESC" : "");
         break;
     }
     buf_addf(&s->text, " LIMIT ?4 OFFSET ?6");

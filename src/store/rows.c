@@ -95,13 +95,44 @@ static bool begins_with(struct slice s, struct slice prefix)
     return s.n >= prefix.n && (prefix.n == 0 || memcmp(s.p, prefix.p, prefix.n) == 0);
 }
 
+bool keys_backward(const struct key_scan *q)
+{
+    return q->order == KEYS_BY_SEQ_DESC || (q->order == KEYS_BY_KEY && q->reverse);
+}
+
+struct slice keys_low(const struct key_scan *q, bool *ret_open)
+{
+    struct slice low = slice_cmp(q->from, q->prefix) > 0 ? q->from : q->prefix;
+    *ret_open = q->has_after && slice_cmp(q->after, low) >= 0;
+    if (*ret_open)
+        low = q->after;
+    return low.n ? low : SLICE("");
+}
+
+bool keys_high(const struct key_scan *q, struct arena *a, struct slice *ret)
+{
+    size_t n = q->prefix.n;
+    while (n > 0 && (unsigned char)q->prefix.p[n - 1] == 0xff)
+        n--;
+    if (n > 0) {
+        char *end = arena_alloc(a, n);
+        memcpy(end, q->prefix.p, n);
+        end[n - 1] = (char)((unsigned char)end[n - 1] + 1);
+        *ret = slice_of(end, n);
+    }
+    if (q->has_before && (n == 0 || slice_cmp(q->before, *ret) < 0))
+        *ret = q->before.n ? q->before : SLICE("");
+    return n > 0 || q->has_before;
+}
+
 bool key_below(const struct key_scan *q, const struct key_row *k)
 {
     if (q->order != KEYS_BY_KEY)
         return false;
     if (k->db != q->db)
         return k->db < q->db;
-    return slice_cmp(k->key, q->prefix) < 0 || (q->has_after && slice_cmp(k->key, q->after) <= 0);
+    return slice_cmp(k->key, q->prefix) < 0 || slice_cmp(k->key, q->from) < 0 ||
+           (q->has_after && slice_cmp(k->key, q->after) <= 0);
 }
 
 bool key_above(const struct key_scan *q, const struct key_row *k)
@@ -118,7 +149,8 @@ bool key_above(const struct key_scan *q, const struct key_row *k)
     }
     if (k->db != q->db)
         return k->db > q->db;
-    return slice_cmp(k->key, q->prefix) > 0 && !begins_with(k->key, q->prefix);
+    return (slice_cmp(k->key, q->prefix) > 0 && !begins_with(k->key, q->prefix)) ||
+           (q->has_before && slice_cmp(k->key, q->before) >= 0);
 }
 
 /* What a scan by anything but a score or a name goes by. */

@@ -3,6 +3,7 @@
 #ifndef LARDER_STORE_ROWS_H
 #define LARDER_STORE_ROWS_H
 
+#include "base/arena.h"
 #include "store/store.h"
 
 /* Whether a table's items are found by name rather than by position. */
@@ -43,11 +44,18 @@ enum scan_end scan_end_of(const struct item_scan *q);
 /* By table, id, and name or position: the order of the tables' trees. */
 int refs_compare(const struct item_ref *x, const struct item_ref *y);
 
-/* The ascending order of rows in a scan (KEYS_BY_SEQ_DESC goes through it backwards, as a reverse scan of
-   items does). Where the scan's order leaves two rows equal, what names a row decides: 0 means the same row.
+/* The ascending order of rows in a scan (KEYS_BY_SEQ_DESC goes through it backwards, as a reverse scan does). Where the scan's order leaves two rows equal, what names a row decides: 0 means the same row.
  */
 int keys_compare(enum key_order order, const struct key_row *x, const struct key_row *y);
 int items_compare(enum item_order order, const struct item_row *x, const struct item_row *y);
+
+/* Whether a scan goes through its order backwards. */
+bool keys_backward(const struct key_scan *q);
+
+/* Between which keys a scan BY_KEY looks: the lower bound (exclusive: *ret_open), and the first byte string
+   behind all that it may have, in the arena's memory where need be. False: there is no such end. */
+struct slice keys_low(const struct key_scan *q, bool *ret_open);
+bool keys_high(const struct key_scan *q, struct arena *a, struct slice *ret);
 
 /* Whether an order has a row at all: some are of rows with an expiry only. */
 bool keys_order_has(enum key_order order, const struct key_row *k);

@@ -136,56 +136,36 @@ enum status sqlread_get_items(struct store *base, const struct item_ref *refs, s
     return st;
 }
 
-/* The first byte string behind all that start with prefix: false when there is none. out has prefix.n bytes
-   of room. */
-static bool prefix_end(struct slice prefix, char *out, size_t *ret_n)
-{
-    size_t n = prefix.n;
-    while (n > 0 && (unsigned char)prefix.p[n - 1] == 0xff)
-        n--;
-    if (n == 0)
-        return false;
-    memcpy(out, prefix.p, n);
-    out[n - 1] = (char)((unsigned char)out[n - 1] + 1);
-    *ret_n = n;
-    return true;
-}
-
 enum status sqlread_scan_keys(struct store *base, const struct key_scan *q, store_key_fn *fn, void *arg,
                               struct error *err)
 {
     struct sqlstore *s = sqlstore_of(base);
+    bool by_key = q->order == KEYS_BY_KEY, has_end = false;
     struct key_scan k = *q;
-    struct slice from = k.prefix;
-    char *end = NULL;
-    size_t nend = 0;
-    bool has_end = false;
-    if (k.order == KEYS_BY_KEY) {
-        if (k.has_after && slice_cmp(k.after, k.prefix) >= 0)
-            from = k.after;
-        else
-            k.has_after = false; /* the prefix begins later */
-        end = mem_alloc(k.prefix.n + 1);
-        has_end = prefix_end(k.prefix, end, &nend);
-    } else {
-        k.has_after = false;
+    struct slice from = SLICE(""), end = SLICE("");
+    struct arena arena = {0};
+    k.has_after = false;
+    k.reverse = by_key && q->reverse;
+    if (by_key) {
+        from = keys_low(q, &k.has_after);
+        has_end = keys_high(q, &arena, &end);
     }
     struct sql_stmt *st;
     enum status rc = stmt_scan_keys(s, &k, has_end, &st, err);
     if (rc == ST_OK) {
         if (k.order == KEYS_BY_SEQ_DESC) {
             sql_bind_i64(st, 2, k.seq_below);
-        } else if (k.order == KEYS_BY_KEY) {
+        } else if (by_key) {
             sql_bind_i64(st, 1, k.db);
             sql_bind_blob(st, 2, from);
         }
         sql_bind_i64(st, 5, k.now);
         if (has_end)
-            sql_bind_blob(st, 3, slice_of(end, nend));
+            sql_bind_blob(st, 3, end);
         sql_bind_i64(st, 4, k.limit);
         rc = each_key(st, fn, arg, err);
     }
-    mem_free(end);
+    arena_release(&arena);
     return rc;
 }
 

@@ -222,7 +222,7 @@ enum status stmt_scan_items(struct sqlstore *s, const struct item_scan *q, enum 
 enum status stmt_scan_keys(struct sqlstore *s, const struct key_scan *q, bool has_end, struct sql_stmt **ret,
                            struct error *err)
 {
-    struct sql_stmt **slot = &s->scan_keys[q->order][q->with_value][q->has_after][has_end];
+    struct sql_stmt **slot = &s->scan_keys[q->order][q->with_value][q->has_after][has_end][q->reverse];
     if (*slot) {
         *ret = *slot;
         return ST_OK;
@@ -236,8 +236,8 @@ enum status stmt_scan_keys(struct sqlstore *s, const struct key_scan *q, bool ha
     else if (q->order == KEYS_BY_SEQ_DESC)
         snprintf(range, sizeof range, "WHERE seq < ?2 ORDER BY seq DESC");
     else
-        snprintf(range, sizeof range, "WHERE db = ?1 AND key %s ?2%s ORDER BY key",
-                 q->has_after ? ">" : ">=", has_end ? " AND key < ?3" : "");
+        snprintf(range, sizeof range, "WHERE db = ?1 AND key %s ?2%s ORDER BY key%s",
+                 q->has_after ? ">" : ">=", has_end ? " AND key < ?3" : "", q->reverse ? " DESC" : "");
     snprintf(text, sizeof text, "SELECT " KEY_COLUMNS("%s") ", %s FROM larder_key %s LIMIT ?4",
              q->order == KEYS_DUE || q->order == KEYS_EXPIRED
                  ? "type"
@@ -262,5 +262,5 @@ void stmt_finalize_all(struct sqlstore *s)
     finalize_many(s->del_item, sizeof s->del_item / sizeof(struct sql_stmt *));
     finalize_many(s->sweep_items, sizeof s->sweep_items / sizeof(struct sql_stmt *));
     finalize_many(&s->scan_items[0][0][0][0][0], sizeof s->scan_items / sizeof(struct sql_stmt *));
-    finalize_many(&s->scan_keys[0][0][0][0], sizeof s->scan_keys / sizeof(struct sql_stmt *));
+    finalize_many(&s->scan_keys[0][0][0][0][0], sizeof s->scan_keys / sizeof(struct sql_stmt *));
 }

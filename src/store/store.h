@@ -154,9 +154,12 @@ struct key_scan {
     uint32_t db; /* BY_KEY only */
     enum key_order order;
     int64_t seq_below;   /* BY_SEQ_DESC: only rows with seq < this */
-    struct slice prefix; /* BY_KEY: only keys that start so */
-    struct slice after;  /* BY_KEY: only keys > this, when has_after */
-    bool has_after;
+    struct slice prefix; /* BY_KEY: only keys that start so ... */
+    struct slice from;   /* ... and are >= this ... */
+    struct slice after;  /* ... and > this, when has_after ... */
+    struct slice before; /* ... and < this, when has_before */
+    bool has_after, has_before;
+    bool reverse; /* BY_KEY: the last one first */
     /* A hash whose fields have all expired by then is handed out as ROW_NONE; 0: rows come as they stand. */
     int64_t now;
     bool with_value; /* else row.value is empty: cheaper */

@@ -272,7 +272,8 @@ static inline bool key_within(const struct key_scan *q, const struct key_row *k)
         break;
     }
     return k->db == q->db && k->key.n >= q->prefix.n && !memcmp(k->key.p, q->prefix.p, q->prefix.n) &&
-           !(q->has_after && compare_bytes(k->key, q->after) <= 0);
+           compare_bytes(k->key, q->from) >= 0 && !(q->has_after && compare_bytes(k->key, q->after) <= 0) &&
+           !(q->has_before && compare_bytes(k->key, q->before) >= 0);
 }
 
 static inline int key_order(const struct key_scan *q, const struct key_row *a, const struct key_row *b)
@@ -287,7 +288,7 @@ static inline int key_order(const struct key_scan *q, const struct key_row *a, c
     case KEYS_BY_KEY:
         break;
     }
-    return compare_bytes(a->key, b->key);
+    return q->reverse ? compare_bytes(b->key, a->key) : compare_bytes(a->key, b->key);
 }
 
 static inline size_t expect_keys(struct model *m, const struct key_scan *q, struct key_row *out)
@@ -315,6 +316,10 @@ static inline struct key_scan any_key_scan(int64_t last_seq)
                              .prefix = chance(60) ? SLICE("") : names[roll(NAMES)],
                              .has_after = chance(50),
                              .after = names[roll(NAMES)],
+                             .from = chance(60) ? SLICE("") : names[roll(NAMES)],
+                             .has_before = chance(40),
+                             .before = names[roll(NAMES)],
+                             .reverse = chance(50),
                              .now = chance(30) ? 0 : roll(HORIZON + 10),
                              .with_value = chance(50),
                              .limit = chance(50) ? UINT32_MAX : (uint32_t)roll(12)};

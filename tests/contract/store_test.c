@@ -208,6 +208,43 @@ static void expect_scan(struct key_scan q, const struct slice *want, size_t n)
     rows_release(&r);
 }
 
+/* Every range of names, long ones that begin alike among them, as a page at a time finds them in either
+   direction. */
+static void scans_ranges_both_ways(void)
+{
+    enum { LONG = 5, NAMES_ = 9 };
+    static char text[LONG][1040];
+    struct slice sorted[NAMES_] = {SLICE("a"), SLICE("ab")};
+    for (size_t i = 0; i < LONG; i++) { /* one is short enough to be in an index as it is */
+        memset(text[i], 'b', sizeof text[i]);
+        text[i][993] = (char)('0' + i);
+        sorted[2 + i] = slice_of(text[i], i == 2 ? 996 : sizeof text[i]);
+    }
+    sorted[7] = SLICE("c");
+    sorted[8] = SLICE("\xff");
+    for (size_t i = 0; i < NAMES_; i++) {
+        struct key_row k = string_row(1, sorted[(i * 5) % NAMES_], SLICE("v"));
+        CHECK_OK(put_key_now(s, &k, &err), &err);
+    }
+    for (size_t from = 0; from < NAMES_; from++) {
+        for (size_t to = from; to <= NAMES_; to++) {
+            struct slice backwards[NAMES_];
+            struct key_scan q = {.db = 1, .from = sorted[from], .has_before = to < NAMES_};
+            q.before = q.has_before ? sorted[to] : SLICE("");
+            for (size_t i = from; i < to; i++)
+                backwards[to - 1 - i] = sorted[i];
+            for (uint32_t limit = 1; limit <= 4; limit += 3) {
+                size_t n = to - from < limit ? to - from : limit;
+                q.limit = limit;
+                q.reverse = false;
+                expect_scan(q, sorted + from, n);
+                q.reverse = true;
+                expect_scan(q, backwards, n);
+            }
+        }
+    }
+}
+
 static void scans_by_key(void)
 {
     const struct slice sorted[] = {SLICE(""),     SLICE("\0"),       SLICE("a"),           SLICE("a\0"),
@@ -237,6 +274,13 @@ static void scans_by_key(void)
                 NULL, 0);
     expect_scan((struct key_scan){.db = 2}, sorted + 4, 1);
     expect_scan((struct key_scan){.db = 9}, NULL, 0);
+    expect_scan((struct key_scan){.db = 1, .from = SLICE("a\0")}, sorted + 3, n - 3);
+    expect_scan((struct key_scan){.db = 1, .from = SLICE("aa"), .has_before = true, .before = SLICE("b")},
+                sorted + 4, 2);
+    expect_scan((struct key_scan){.db = 1, .has_before = true, .before = SLICE("")}, NULL, 0);
+    expect_scan((struct key_scan){.db = 1, .prefix = SLICE("\xff"), .from = SLICE("\xff\xff")}, sorted + 9, 2);
+    expect_scan((struct key_scan){.db = 1, .prefix = SLICE("a"), .has_before = true, .before = SLICE("z")},
+                sorted + 2, 4);
 }
 
 static void scans_what_has_expired(void)
@@ -461,6 +505,7 @@ static void all(void)
     CONTRACT(scans_meet_every_row);
     CONTRACT(scans_newest_first);
     CONTRACT(scans_by_key);
+    CONTRACT(scans_ranges_both_ways);
     CONTRACT(scans_what_has_expired);
     CONTRACT(rollback_leaves_nothing);
     CONTRACT(misuse_is_an_error);

@@ -73,9 +73,27 @@ def test_paths(web, redis):
     redis("SELECT", "3")
     assert redis("GET", "k3") == b"v"
     assert web.get("/ping").json == {"result": "PONG"}
-    assert web.get("/nothing/k").status == 400
     assert web.get("/get/%").status == 400
     assert web.get("/get/k?db=99").status == 400
+
+
+def test_paths_of_nothing(web):
+    """What names neither a route nor a command is not there, whatever is to be done with it; a hint says what is."""
+    for method in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"):
+        answer = web(method, "/nothing/k")
+        assert answer.status == 404, method
+    assert web.get("/nothing/k").error == "unknown_path"
+    for path, meant in (("/health", "/healthz"), ("/healthcheck", "/healthz"), ("/ready", "/readyz"), ("/metric", "/metrics"),
+                        ("/openapi", "/openapi.json"), ("/batches", "/batch"), ("/keyspace/", "/keys")):  # fmt: skip
+        answer = web.get(path)
+        assert answer.status == 404 and answer.error == "unknown_path", answer
+        assert f"There is {meant}. " in answer.json["message"], answer
+    for path in ("/favicon.ico", "/h", "/%", "/%00", "//", "/api/v1/keys"):
+        answer = web.get(path)
+        assert answer.status == 404 and answer.error == "unknown_path" and "There is /" not in answer.json["message"], answer
+    assert web.get("/%67et/k").json == {"result": None}
+    assert web("DELETE", "/get/k").status == 405
+    assert web.get("/config/nothing").status == 400
 
 
 def test_methods_of_paths(web, redis):

@@ -68,6 +68,41 @@ def test_keys_are_bytes(web, redis, key):
     assert redis("EXISTS", key) == 0
 
 
+def test_weak_tags(web):
+    """RFC 9110: If-Match compares strongly, and a weak tag is never equal then; If-None-Match does not care."""
+    etag = web.put("/keys/k", {"value": "v"}).etag
+    for method, path in (("PUT", "/keys/k"), ("DELETE", "/keys/k"), ("GET", "/keys/k"), ("PUT", "/keys/k/ttl?ttl=9")):
+        answer = web(method, path, b"w" if method == "PUT" and "ttl" not in path else None, headers={**RAW, "If-Match": "W/" + etag})
+        assert answer.status == 412 and answer.error == "precondition_failed", answer
+    assert web.get("/keys/k").json["value"] == "v"
+    assert web.get("/keys/k", headers={"If-None-Match": "W/" + etag}).status == 304
+    assert web.put("/keys/k", b"w", headers={**RAW, "If-None-Match": "W/" + etag}).status == 412
+    assert web.put("/keys/k", b"w", headers={**RAW, "If-Match": f"W/{etag}, {etag}"}).status == 200
+
+
+def test_minimal_answers(web, redis):
+    """Prefer: return=minimal: what was created or replaced is told by the status and the version alone."""
+    minimal = {"Prefer": "respond-async, return=minimal"}
+    answer = web.put("/keys/k", {"value": "v"}, headers=minimal)
+    assert answer.status == 201 and answer.body == b"" and answer.headers["Content-Length"] == "0"
+    assert answer.headers["Preference-Applied"] == "return=minimal"
+    answer = web.put("/keys/k", {"value": "w"}, headers=minimal)
+    assert answer.status == 204 and answer.body == b"" and answer.headers["Preference-Applied"] == "return=minimal"
+    assert "Content-Type" not in answer.headers and "Content-Length" not in answer.headers
+    assert answer.etag == web.get("/keys/k").etag and redis("GET", "k") == b"w"
+    for path, body in (("/keys/k/ttl", {"ttl": 100}), ("/keys/h/fields/f", {"value": "v"}), ("/keys/z/members/m", {"score": 1})):
+        web.put(path, body)
+        answer = web.put(path, body, headers=minimal)
+        assert answer.status == 204 and answer.body == b"" and answer.headers["Preference-Applied"] == "return=minimal", path
+    failed = web.put("/keys/k", {"value": "x"}, headers={**minimal, "If-None-Match": "*"})
+    assert failed.status == 412 and failed.error == "precondition_failed" and "Preference-Applied" not in failed.headers
+    for other in ("return=representation", "return", "minimal", "return=representation, return=minimal"):
+        answer = web.put("/keys/k", {"value": "y"}, headers={"Prefer": other})
+        assert answer.status == 200 and answer.json["value"] == "y" and "Preference-Applied" not in answer.headers
+    assert web.get("/keys/k", headers=minimal).json["value"] == "y"
+    assert web.put("/set/k/z", headers=minimal).json == {"result": "OK"}
+
+
 def test_a_slash_in_a_path_is_no_part_of_a_key(web):
     answer = web.put("/keys/a/b", b"x", headers=RAW)
     assert answer.status == 404 and answer.error == "unknown_path" and "%2F" in answer.json["message"]

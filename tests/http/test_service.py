@@ -147,6 +147,28 @@ def test_pages_of_other_origins(web, redis):
     assert web.get("/keys", headers={"Sec-Fetch-Site": "none"}).status == 200
 
 
+def test_pages_that_only_a_referer_names(web, redis):
+    """<img src="http://127.0.0.1:8379/set/k/v">: no Origin goes with that, and older browsers send no Sec-Fetch-Site."""
+    own = f"http://127.0.0.1:{web.port}"
+    for referer in ("https://example.com/page", "https://example.com", "http://127.0.0.1/", own + "1/", "http://127.0.0.1.example.com/",
+                    f"{own}@example.com/", "about:client", "null", f"ftp://127.0.0.1:{web.port}/"):  # fmt: skip
+        for answer in (web.get("/set/k/v", headers={"Referer": referer}), web.get("/keys", headers={"Referer": referer}),
+                       web.post("/", ["SET", "k", "v"], headers={"Referer": referer})):  # fmt: skip
+            assert answer.status == 403 and answer.json["error"], referer
+    assert redis("DBSIZE") == 0
+    for referer in (own, own + "/", own + "/keys?prefix=a", own + "?x", ""):
+        assert web.get("/keys", headers={"Referer": referer}).status == 200, referer
+    foreign = {"Referer": "https://example.com/", "Origin": own}  # whoever sends both means the Origin
+    assert web.get("/keys", headers=foreign).status == 200
+
+
+def test_listed_pages_that_only_a_referer_names(start):
+    with start("--http-cors-origins", "https://example.com").http() as web:
+        for site in ({}, {"Sec-Fetch-Site": "cross-site"}):
+            assert web.get("/set/k/v", headers={"Referer": "https://example.com/a/b", **site}).status == 200
+            assert web.get("/set/k/v", headers={"Referer": "https://example.org/a/b", **site}).status == 403
+
+
 def test_names_that_point_here(web, start):
     for host in ("evil.example:80", "larder.internal"):
         web.connection.putrequest("GET", "/keys", skip_host=True)

@@ -178,14 +178,23 @@ static void head_limit(void)
 static void tags(void)
 {
     bool sound;
-    CHECK(http_tags_have(SLICE("\"12\""), 12, &sound) && sound);
-    CHECK(http_tags_have(SLICE("\"1\", W/\"12\""), 12, &sound) && sound);
-    CHECK(!http_tags_have(SLICE("\"1\",\"abc\""), 12, &sound) && sound);
-    CHECK(http_tags_have(SLICE(" * "), 12, &sound) && sound);
-    CHECK(!http_tags_have(SLICE("*"), 0, &sound) && sound);
-    CHECK(!http_tags_have(SLICE("12"), 12, &sound) && !sound);
-    CHECK(!http_tags_have(SLICE(""), 12, &sound) && !sound);
-    CHECK(!http_tags_have(SLICE("\"0\""), 0, &sound) && sound);
+    CHECK(http_tags_have(SLICE("\"12\""), 12, false, &sound) && sound);
+    CHECK(http_tags_have(SLICE("\"1\", W/\"12\""), 12, false, &sound) && sound);
+    CHECK(!http_tags_have(SLICE("\"1\",\"abc\""), 12, false, &sound) && sound);
+    CHECK(http_tags_have(SLICE(" * "), 12, false, &sound) && sound);
+    CHECK(!http_tags_have(SLICE("*"), 0, false, &sound) && sound);
+    CHECK(!http_tags_have(SLICE("12"), 12, false, &sound) && !sound);
+    CHECK(!http_tags_have(SLICE(""), 12, false, &sound) && !sound);
+    CHECK(!http_tags_have(SLICE("\"0\""), 0, false, &sound) && sound);
+    CHECK(!http_tags_have(SLICE("W/\"12\""), 12, true, &sound) && sound);
+    CHECK(http_tags_have(SLICE("W/\"12\", \"12\""), 12, true, &sound) && sound);
+    CHECK(http_tags_have(SLICE("*"), 12, true, &sound) && sound);
+    CHECK(http_prefers(SLICE("return=minimal"), "return", "minimal"));
+    CHECK(http_prefers(SLICE("wait=5, Return = \"minimal\"; x=1"), "return", "minimal"));
+    CHECK(!http_prefers(SLICE("return=representation, return=minimal"), "return", "minimal"));
+    CHECK(!http_prefers(SLICE("return"), "return", "minimal"));
+    CHECK(!http_prefers(SLICE("return=\""), "return", "minimal"));
+    CHECK(!http_prefers(SLICE(""), "return", "minimal"));
 }
 
 static void preferences(void)
