@@ -13,9 +13,6 @@
 #include "command/http_outcomes.h"
 #include "proto/base64.h"
 
-#define MAX_OPERATIONS 100000
-#define MAX_TIMEOUT_MS 3600000
-
 /* In the order of the table below. */
 enum { BATCH, OPERATION };
 
@@ -186,9 +183,9 @@ static bool read_ops(struct http_call *x, const struct json *list, struct http_b
     struct json_walk w;
     struct json v;
     size_t n = list->kind == JSON_ARRAY ? json_count(list) : 0;
-    if (n == 0 || n > MAX_OPERATIONS) {
+    if (n == 0 || n > HTTP_MAX_OPERATIONS) {
         http_refuse(x, 400, "bad_value", "operations must be an array of 1 to %d operations.",
-                    MAX_OPERATIONS);
+                    HTTP_MAX_OPERATIONS);
         return false;
     }
     b->ops = arena_alloc(x->arena, n * sizeof *b->ops);
@@ -227,9 +224,9 @@ static bool read_batch(struct http_call *x, const struct json *body, struct http
             http_refuse(x, 400, "unknown_field",
                         "There is no field \"%.*s\" here: operations, atomic, async, timeout_ms.",
                         name.n < 64 ? (int)name.n : 64, name.p);
-        else if (!json_i64(&v, &timeout) || timeout < 1 || timeout > MAX_TIMEOUT_MS)
+        else if (!json_i64(&v, &timeout) || timeout < 1 || timeout > HTTP_MAX_TIMEOUT_MS)
             http_refuse(x, 400, "bad_value", "timeout_ms must be a whole number from 1 to %d.",
-                        MAX_TIMEOUT_MS);
+                        HTTP_MAX_TIMEOUT_MS);
     }
     x->timeout_us = timeout * 1000;
     return !x->refusal.status && read_ops(x, &list, b);

@@ -11,6 +11,16 @@
 #include "proto/json.h"
 #include "proto/json_reply.h"
 
+/* ---- limits, which the OpenAPI document tells ---- */
+
+#define HTTP_MAX_TTL_MS     4503599627370496 /* 2^52; of expire_at, too */
+#define HTTP_MAX_TTL        4503599627370
+#define HTTP_MAX_OPERATIONS 100000
+#define HTTP_MAX_TIMEOUT_MS 3600000
+
+#define HTTP_TEXT(number)  HTTP_TEXT_(number)
+#define HTTP_TEXT_(number) #number
+
 /* ---- routes ---- */
 
 /* Decodes what is the route's own: sets cmd, argv, writes, detail, or refuses. */
@@ -35,8 +45,8 @@ struct route {
     uint32_t params; /* 1 << enum http_param: those of its query */
     struct {
         uint32_t usual, most;
-    } page; /* what PARAM_LIMIT may be */
-    const char *id;  /* in the OpenAPI document, as all that follows */
+    } page;         /* what PARAM_LIMIT may be */
+    const char *id; /* in the OpenAPI document, as all that follows */
     const char *tag;
     const char *summary;
     const char *body;      /* schema of the request's body; NULL: it has none */

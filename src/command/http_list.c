@@ -1,6 +1,6 @@
-/* GET /keys: pages of keys in byte order, or against it. A prefix is a range of the index, as from and to are,
-   so that a page costs what it holds; a pattern or a type is looked for among the rows of the range, a bounded
-   number for each page. */
+/* GET /keys: pages of keys in byte order, or against it. A prefix is a range of the index, as from and to
+   are, so that a page costs what it holds; a pattern or a type is looked for among the rows of the range, a
+   bounded number for each page. */
 #include "command/http_internal.h"
 
 #include <stdlib.h>
@@ -77,7 +77,7 @@ void http_keys_list(struct http_api *api, struct http_call *x)
 
 struct found {
     struct slice key;
-    enum row_type type; /* ROW_NONE: it is not there any more */
+    enum row_type type;    /* ROW_NONE: it is not there any more */
     const struct row *row; /* with values */
     int64_t id, size, first, version, expire_at;
 };

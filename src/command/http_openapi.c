@@ -12,9 +12,11 @@
     "\"description\":\"There when all strings of the object, names included, are base64.\"}"
 #define TYPE  "{\"type\":\"string\",\"enum\":[\"string\",\"hash\",\"list\",\"set\",\"zset\"]}"
 #define SCORE "{\"oneOf\":[{\"type\":\"number\"},{\"type\":\"string\",\"enum\":[\"inf\",\"-inf\"]}]}"
+#define FROM_1(most, more)                                                                                   \
+    "{\"type\":\"integer\",\"format\":\"int64\",\"minimum\":1,\"maximum\":" HTTP_TEXT(most) more "}"
 #define TTLS                                                                                                 \
-    "\"ttl\":{\"type\":\"integer\",\"minimum\":1,\"description\":\"Seconds.\"},"                             \
-    "\"ttl_ms\":{\"type\":\"integer\",\"minimum\":1},\"expire_at\":" INTEGER
+    "\"ttl\":" FROM_1(HTTP_MAX_TTL, ",\"description\":\"Seconds.\"") ",\"ttl_ms\":" FROM_1(                  \
+        HTTP_MAX_TTL_MS, "") ",\"expire_at\":" FROM_1(HTTP_MAX_TTL_MS, "")
 #define OBJECT(required, properties)                                                                         \
     "{\"type\":\"object\",\"required\":[" required "],\"properties\":{" properties "}}"
 #define CLOSED(properties)                                                                                   \
@@ -43,7 +45,8 @@ static const struct {
     {"KeyPage", OBJECT("\"keys\",\"cursor\"",
                        "\"keys\":" ARRAY(OBJECT(
                            "\"key\",\"type\",\"size\",\"ttl\",\"expire_at\",\"version\"",
-                           "\"key\":" STRING ",\"type\":" TYPE ",\"size\":" INTEGER
+                           "\"key\":" STRING ",\"type\":" TYPE ",\"value\":" VALUE ",\"size\":" INTEGER
+                           ",\"cursor\":" STRING
                            ",\"ttl\":{\"type\":\"integer\",\"nullable\":true},\"expire_at\":" MOMENT
                            ",\"version\":" INTEGER
                            ",\"encoding\":" CODING)) ",\"cursor\":{\"type\":\"string\",\"nullable\":true}")},
@@ -71,11 +74,11 @@ static const struct {
                          ",{\"type\":\"number\"}]}},\"encoding\":" CODING "," TTLS ",\"if_version\":" INTEGER
                          ",\"if_absent\":{\"type\":\"boolean\"},\"if_present\":{\"type\":\"boolean\"}")},
     {"Batch",
-     OBJECT("\"operations\"",
-            "\"operations\":" ARRAY(REF("Operation")) ",\"atomic\":{\"type\":\"boolean\",\"default\":true},"
-                                                      "\"async\":{\"type\":\"boolean\",\"default\":false},"
-                                                      "\"timeout_ms\":{\"type\":\"integer\","
-                                                      "\"minimum\":1}")},
+     OBJECT("\"operations\"", "\"operations\":{\"type\":\"array\",\"minItems\":1,"
+                              "\"maxItems\":" HTTP_TEXT(HTTP_MAX_OPERATIONS) ",\"items\":" REF(
+                                  "Operation") "},\"atomic\":{\"type\":\"boolean\",\"default\":true},"
+                                               "\"async\":{\"type\":\"boolean\",\"default\":false},"
+                                               "\"timeout_ms\":" FROM_1(HTTP_MAX_TIMEOUT_MS, ""))},
     {"BatchResults", "{\"type\":\"object\",\"properties\":{\"results\":" ARRAY(
                          "{\"type\":\"object\"}") ",\"id\":" STRING "}}"},
     {"Outcome",
@@ -85,7 +88,8 @@ static const struct {
     {"Command", "{\"type\":\"array\",\"minItems\":1,\"items\":{\"oneOf\":[" STRING
                 ",{\"type\":\"number\"},{\"type\":\"boolean\"}]},\"example\":[\"SET\",\"key\",\"value\"]}"},
     {"Commands", ARRAY(REF("Command"))},
-    {"Result", OBJECT("\"result\"", "\"result\":{\"nullable\":true}")},
+    {"Result", OBJECT("\"result\"", "\"result\":{\"description\":\"What the command replies: a string, an "
+                                    "integer, an array of such, or null.\"}")},
     {"Results", ARRAY("{\"oneOf\":[" REF("Result") "," REF("CommandError") "]}")},
     {"Status", OBJECT("\"status\"", "\"status\":" STRING)},
     {"Version", OBJECT("\"name\",\"version\",\"redis_version\"",
@@ -176,6 +180,16 @@ static void add_conditions(struct buf *out, const struct route *r)
     }
 }
 
+static void add_preference(struct buf *out, const struct route *r)
+{
+    if (!may_answer(r, 204))
+        return;
+    next_param(out);
+    add(out,
+        "{\"name\":\"Prefer\",\"in\":\"header\",\"schema\":" STRING
+        ",\"description\":\"return=minimal: the answer has no body, and is 204 unless something is new.\"}");
+}
+
 /* ---- answers ---- */
 
 static void add_response(struct buf *out, const struct route *r, int status)
@@ -183,7 +197,7 @@ static void add_response(struct buf *out, const struct route *r, int status)
     if (out->p[out->len - 1] != '{')
         add(out, ",");
     buf_addf(out, "\"%d\":{\"description\":\"%s\"", status, http_reason(status));
-    if (status != 304) {
+    if (status != 304 && status != 204) {
         add(out, ",");
         if (status < 300)
             add_content(out, r->answer, r->raw && r->method == HTTP_GET, !r->answer);
@@ -198,10 +212,10 @@ static void add_responses(struct buf *out, const struct route *r)
     add(out, "\"responses\":{");
     for (const uint16_t *s = r->statuses; *s; s++)
         add_response(out, r, *s);
-    if (r->params || r->body)
-        add_response(out, r, 400);
+    add_response(out, r, 400); /* a parameter that there is not, if nothing else */
     if (!r->open)
         add_response(out, r, 401);
+    add_response(out, r, 403);
     if (r->prepare)
         add_response(out, r, 503);
     add(out, "}");
@@ -221,6 +235,7 @@ static void add_operation(struct buf *out, const struct route *r)
     add_path_params(out, r->path);
     add_query_params(out, r);
     add_conditions(out, r);
+    add_preference(out, r);
     add(out, "],");
     if (r->body) {
         add(out, "\"requestBody\":{");
@@ -263,10 +278,12 @@ int64_t http_openapi(struct http_api *a, struct session *s, struct http_call *x,
 {
     struct buf *out = a->answer.out;
     (void)s, (void)x, (void)write_err;
-    add(out, "{\"openapi\":\"3.0.3\",\"info\":{\"title\":\"Larder\",\"version\":\"" LARDER_VERSION
-             "\",\"description\":\"Keys and values over HTTP. Every other path is a Redis command: "
-             "GET /get/key, POST /set/key with the value as the body.\"},"
-             "\"security\":[{\"bearer\":[]},{\"basic\":[]},{}],\"paths\":{");
+    add(out,
+        "{\"openapi\":\"3.0.3\",\"info\":{\"title\":\"Larder\",\"version\":\"" LARDER_VERSION
+        "\",\"description\":\"Keys and values over HTTP. Every other path is a Redis command: "
+        "GET /get/key, POST /set/key with the value as the body.\",\"license\":{\"name\":\"MIT\",\"url\":"
+        "\"https://spdx.org/licenses/MIT.html\"}},\"servers\":[{\"url\":\"/\"}],"
+        "\"security\":[{\"bearer\":[]},{\"basic\":[]},{}],\"paths\":{");
     for (const struct route *r = http_routes; r->path; r++)
         if (is_first(r))
             add_path(out, r);

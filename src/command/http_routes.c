@@ -7,6 +7,8 @@
 
 #include "proto/uri.h"
 
+#define UP_TO(most) "{\"type\":\"integer\",\"minimum\":1,\"maximum\":" HTTP_TEXT(most) "}"
+
 const struct http_param_info http_params[HTTP_PARAMS] = {
     [PARAM_DB] = {"db", "{\"type\":\"integer\",\"minimum\":0,\"default\":0}",
                   "The database, as SELECT numbers them."},
@@ -15,10 +17,9 @@ const struct http_param_info http_params[HTTP_PARAMS] = {
          "Read from the primary rather than a replica. There are no replicas here, and every read is."},
     [PARAM_ENCODING] = {"encoding", "{\"type\":\"string\",\"enum\":[\"base64\"]}",
                         "All strings of the answer in base64, whether they need it or not."},
-    [PARAM_TTL] = {"ttl", "{\"type\":\"integer\",\"minimum\":1}", "Expires after so many seconds."},
-    [PARAM_TTL_MS] = {"ttl_ms", "{\"type\":\"integer\",\"minimum\":1}",
-                      "Expires after so many milliseconds."},
-    [PARAM_EXPIRE_AT] = {"expire_at", "{\"type\":\"integer\",\"minimum\":1}",
+    [PARAM_TTL] = {"ttl", UP_TO(HTTP_MAX_TTL), "Expires after so many seconds."},
+    [PARAM_TTL_MS] = {"ttl_ms", UP_TO(HTTP_MAX_TTL_MS), "Expires after so many milliseconds."},
+    [PARAM_EXPIRE_AT] = {"expire_at", UP_TO(HTTP_MAX_TTL_MS),
                          "Expires at this moment, milliseconds since the epoch."},
     [PARAM_PREFIX] = {"prefix", "{\"type\":\"string\"}", "Only keys that start so: a range of the index."},
     [PARAM_MATCH] = {"match", "{\"type\":\"string\"}", "Only keys that fit this pattern, as KEYS takes it."},
@@ -50,7 +51,7 @@ const struct route http_routes[] = {
      .answer = "Value", .raw = true, .statuses = {200, 304, 404, 406, 412}},
     {HTTP_PUT, "/keys/{key}", .prepare = http_key_put, .params = WRITES | EXPIRY | CODED,
      .id = "putKey", .tag = "keys", .summary = "Sets a key to a value: a JSON document, or the body's bytes.",
-     .body = "NewValue", .answer = "Value", .raw = true, .statuses = {200, 201, 412, 413, 415}},
+     .body = "NewValue", .answer = "Value", .raw = true, .statuses = {200, 201, 204, 412, 413, 415}},
     {HTTP_DELETE, "/keys/{key}", .prepare = http_key_delete, .params = WRITES,
      .id = "deleteKey", .tag = "keys", .summary = "Deletes a key, whatever its size.",
      .answer = "Deleted", .statuses = {200, 404, 412}},
@@ -63,7 +64,7 @@ const struct route http_routes[] = {
      .answer = "Expiry", .statuses = {200, 404}},
     {HTTP_PUT, "/keys/{key}/ttl", .prepare = http_ttl_put, .params = WRITES | EXPIRY | CODED,
      .id = "putTtl", .tag = "expiry", .summary = "Makes a key expire.",
-     .body = "NewExpiry", .answer = "Expiry", .statuses = {200, 404, 412}},
+     .body = "NewExpiry", .answer = "Expiry", .statuses = {200, 204, 404, 412}},
     {HTTP_DELETE, "/keys/{key}/ttl", .prepare = http_ttl_delete, .params = WRITES | CODED,
      .id = "deleteTtl", .tag = "expiry", .summary = "Makes a key stay.",
      .answer = "Expiry", .statuses = {200, 404, 412}},
@@ -73,7 +74,7 @@ const struct route http_routes[] = {
      .answer = "Field", .raw = true, .statuses = {200, 404, 409, 412}},
     {HTTP_PUT, "/keys/{key}/fields/{field}", .prepare = http_field_put, .params = WRITES | EXPIRY | CODED,
      .id = "putField", .tag = "items", .summary = "Sets a field of a hash, which is created if there is none.",
-     .body = "NewItem", .answer = "Field", .raw = true, .statuses = {200, 201, 409, 412, 413, 415}},
+     .body = "NewItem", .answer = "Field", .raw = true, .statuses = {200, 201, 204, 409, 412, 413, 415}},
     {HTTP_DELETE, "/keys/{key}/fields/{field}", .prepare = http_field_delete, .params = WRITES,
      .id = "deleteField", .tag = "items", .summary = "Removes a field from a hash.",
      .answer = "Deleted", .statuses = {200, 404, 409, 412}},
@@ -82,7 +83,7 @@ const struct route http_routes[] = {
      .answer = "Member", .statuses = {200, 404, 409, 412}},
     {HTTP_PUT, "/keys/{key}/members/{member}", .prepare = http_member_put, .params = WRITES | CODED,
      .id = "putMember", .tag = "items", .summary = "Adds a member to a set, or (with a score) to a sorted set.",
-     .body = "NewMember", .answer = "Member", .statuses = {200, 201, 409, 412}},
+     .body = "NewMember", .answer = "Member", .statuses = {200, 201, 204, 409, 412}},
     {HTTP_DELETE, "/keys/{key}/members/{member}", .prepare = http_member_delete, .params = WRITES,
      .id = "deleteMember", .tag = "items", .summary = "Removes a member.",
      .answer = "Deleted", .statuses = {200, 404, 409, 412}},
@@ -94,7 +95,7 @@ const struct route http_routes[] = {
      .answer = "Item", .raw = true, .statuses = {200, 404, 409, 412}},
     {HTTP_PUT, "/keys/{key}/items/{index}", .prepare = http_item_put, .params = WRITES | CODED,
      .id = "putItem", .tag = "items", .summary = "Replaces an item of a list.",
-     .body = "NewItem", .answer = "Item", .raw = true, .statuses = {200, 404, 409, 412, 413, 415}},
+     .body = "NewItem", .answer = "Item", .raw = true, .statuses = {200, 204, 404, 409, 412, 413, 415}},
     {HTTP_DELETE, "/keys/{key}/items/{index}", .prepare = http_item_delete, .params = WRITES,
      .id = "deleteItem", .tag = "items", .summary = "Removes an item from a list.",
      .answer = "Deleted", .statuses = {200, 404, 409, 412}},

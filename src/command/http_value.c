@@ -15,8 +15,6 @@
 #include "base/num.h"
 #include "proto/base64.h"
 
-#define MAX_TTL_MS (INT64_C(1) << 52)
-
 /* ---- expiry ---- */
 
 static const struct {
@@ -29,7 +27,7 @@ static bool set_expiry(struct http_call *x, size_t form, int64_t n, struct http_
 {
     const char *name = http_params[expiry_forms[form].param].name;
     int64_t unit = expiry_forms[form].unit;
-    int64_t most = MAX_TTL_MS / (unit ? unit : 1);
+    int64_t most = HTTP_MAX_TTL_MS / (unit ? unit : 1);
     if (n < 1 || n > most) {
         http_refuse(x, 400, "bad_ttl", "%s must be a whole number from 1 to %lld.", name, (long long)most);
         return false;

@@ -200,29 +200,42 @@ static enum status set_output_limit(const struct setting *s)
     return st;
 }
 
+static enum status set(const struct setting *s)
+{
+    switch (s->option->kind) {
+    case OPT_STRING:
+        return set_string(s);
+    case OPT_INT:
+        return set_int(s);
+    case OPT_OCTAL:
+        return set_octal(s);
+    case OPT_BOOL:
+        return set_bool(s);
+    case OPT_SIZE:
+        return set_size(s);
+    case OPT_DURATION:
+        return set_duration(s);
+    case OPT_ENUM:
+        return set_enum(s);
+    case OPT_OUTPUT_LIMIT:
+        return set_output_limit(s);
+    }
+    return error_set(s->err, ST_INTERNAL, "option %s has no kind", s->option->name);
+}
+
 enum status config_set(struct config *c, const struct option *o, struct slice value, const char *origin,
                        struct error *err)
 {
     const struct setting s = {c, o, value, origin, err};
-    switch (o->kind) {
-    case OPT_STRING:
-        return set_string(&s);
-    case OPT_INT:
-        return set_int(&s);
-    case OPT_OCTAL:
-        return set_octal(&s);
-    case OPT_BOOL:
-        return set_bool(&s);
-    case OPT_SIZE:
-        return set_size(&s);
-    case OPT_DURATION:
-        return set_duration(&s);
-    case OPT_ENUM:
-        return set_enum(&s);
-    case OPT_OUTPUT_LIMIT:
-        return set_output_limit(&s);
-    }
-    return error_set(err, ST_INTERNAL, "option %s has no kind", o->name);
+    enum status st = set(&s);
+    if (st == ST_OK)
+        c->given[o - config_option(0)] = true;
+    return st;
+}
+
+bool config_given(const struct config *c, const char *name)
+{
+    return c->given[config_find(slice_str(name)) - config_option(0)];
 }
 
 static void put_size(struct buf *out, uint64_t v, bool human)
@@ -305,6 +318,7 @@ void config_init(struct config *c)
             fprintf(stderr, "larder: %s\n", err.text); /* a mistake in the table */
             abort();
         }
+        c->given[i] = false;
     }
 }
 

@@ -13,6 +13,8 @@
 #include "base/slice.h"
 #include "base/status.h"
 
+#define CONFIG_OPTIONS_MAX 256
+
 struct output_limit {
     uint64_t hard, soft, soft_ms;
 };
@@ -78,6 +80,7 @@ struct config {
     char *file;
     /* lines about what was ignored, each with its end; whoever loads tells them when the log is open */
     struct buf warnings;
+    bool given[CONFIG_OPTIONS_MAX]; /* by place in the table: somebody has set it, be it to its default */
 };
 
 enum option_kind {
@@ -97,6 +100,7 @@ struct option {
     bool live;           /* CONFIG SET may change it while running */
     bool secret;         /* not shown in logs and messages */
     bool multi;          /* several words make up the value */
+    bool unset;          /* to set it to its default is not the same as to leave it alone */
     size_t offset;       /* in struct config */
     const char *initial; /* as it would be written */
     int64_t min, max;    /* INT, OCTAL, SIZE (bytes), DURATION (in units, or ms), inclusive */
@@ -120,6 +124,9 @@ const struct option *config_nearest(struct slice name);
 /* Defaults. Release frees. */
 void config_init(struct config *c);
 void config_release(struct config *c);
+
+/* Whether somebody has set this option. */
+bool config_given(const struct config *c, const char *name);
 
 /* Sets one option from text; on failure nothing changes. origin: "--port", "LARDER_PORT" or "larder.conf:12";
    the message then names it, the option, the value and the accepted form. Without an origin the message is

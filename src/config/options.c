@@ -55,9 +55,12 @@ static const struct option options[] = {
      .summary = "The password that clients give with AUTH; empty for none.",
      .comment = "A flag is visible to other users of the machine: prefer the config file or the environment."},
 
-    {.name = "http-port", .kind = OPT_INT, AT(http_port), .initial = "0", .max = 65535, .group = HTTP,
+    {.name = "http-port", .kind = OPT_INT, .unset = true, AT(http_port), .initial = "8379", .max = 65535, .group = HTTP,
      .accepts = "a port from 0 to 65535",
-     .summary = "The TCP port of the HTTP API; 0 turns it off."},
+     .summary = "The TCP port of the HTTP API; 0 turns it off.",
+     .comment = "As long as nobody sets it, this machine alone is served, at 127.0.0.1 and ::1 whatever bind says, and a "
+                "port that is taken is a warning in the log; nor is it opened when port is 0. When it is set, be it to "
+                "8379, it is open at all addresses of bind, and a port that is taken ends the start."},
     {.name = "http-max-connections", .kind = OPT_INT, .live = true, AT(http_max_connections), .initial = "0",
      .max = INT32_MAX, .group = HTTP,
      .accepts = "a number, 0 or more",

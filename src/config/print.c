@@ -44,7 +44,7 @@ void config_print_file(struct buf *out)
         put_comment(out, o->summary);
         if (o->comment)
             put_comment(out, o->comment);
-        buf_addf(out, "%s", o->initial[0] ? "" : "# "); /* nothing to set */
+        buf_addf(out, "%s", o->initial[0] && !o->unset ? "" : "# "); /* nothing to set */
         config_put_line(&defaults, o, out);
     }
     config_release(&defaults);

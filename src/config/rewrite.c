@@ -78,7 +78,7 @@ static enum status rewrite_text(const struct config *now, struct slice old, stru
 {
     struct config was;
     struct arena arena = {0};
-    bool done[256] = {false};
+    bool done[CONFIG_OPTIONS_MAX] = {false};
     bool marked = false;
     config_init(&was);
     enum status st = config_parse(&was, now->file, old, err);

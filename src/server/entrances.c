@@ -209,6 +209,30 @@ static enum status open_port(struct team *t, int which, int64_t port, struct err
     return listener_open_tcp(&e->listener, t->config->bind, (int)port, (int)t->config->tcp_backlog, err);
 }
 
+/* Nobody has asked for HTTP, nor against it: for this machine, if that can be had, and not when there is no
+   other TCP port without TLS. */
+static enum status open_http(struct team *t, struct error *err)
+{
+    const struct config *config = t->config;
+    bool asked = config_given(config, "http-port");
+    struct listener *l = &t->entrances[ENTRANCE_HTTP].listener;
+    struct error why = {0};
+    char quoted[512];
+    enum status st = open_port(t, ENTRANCE_HTTP, asked ? config->http_port : 0, err);
+    if (asked || st != ST_OK || config->port == 0)
+        return st;
+    if (listener_open_tcp(l, "127.0.0.1 -::1", (int)config->http_port, (int)config->tcp_backlog, &why) !=
+        ST_OK) {
+        listener_close(l);
+        listener_init(l);
+        log_quote(quoted, sizeof quoted, why.text);
+        log_warning(
+            "the HTTP API is off, because its usual port cannot be had; http-port takes another, or 0",
+            "error=%s", quoted);
+    }
+    return ST_OK;
+}
+
 static void watch_all(struct team *t)
 {
     struct event_base *base = t->workers[0]->base;
@@ -226,7 +250,7 @@ enum status entrances_open(struct team *t, struct error *err)
     if (st == ST_OK)
         st = open_port(t, ENTRANCE_RESP_TLS, config->tls_port, err);
     if (st == ST_OK)
-        st = open_port(t, ENTRANCE_HTTP, config->http_port, err);
+        st = open_http(t, err);
     if (st == ST_OK)
         st = open_port(t, ENTRANCE_HTTP_TLS, config->tls_http_port, err);
     if (st == ST_OK && config->unixsocket && config->unixsocket[0])

@@ -431,8 +431,7 @@ static const struct version *step(struct mem_walk *w)
 
 void memtable_walk_keys(struct memtable *m, const struct key_scan *q, struct mem_walk *w)
 {
-    *w = (struct mem_walk){
-        .m = m, .query = q, .order = (int)q->order, .backward = keys_backward(q)};
+    *w = (struct mem_walk){.m = m, .query = q, .order = (int)q->order, .backward = keys_backward(q)};
     if (m->keys.count)
         begin(key_order(m, q->order), w);
 }

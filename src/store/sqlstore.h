@@ -53,7 +53,7 @@ struct sqlstore {
         *sweep_items[ITEM_TABLES];
     struct sql_stmt
         *scan_items[ITEM_TABLES][5][2][2][SCAN_ENDS]; /* by order, reverse, begins_with_score, end */
-    struct sql_stmt *scan_keys[4][2][2][2][2]; /* by order, with_value, has_after, has_end, reverse */
+    struct sql_stmt *scan_keys[4][2][2][2][2];        /* by order, with_value, has_after, has_end, reverse */
     /* Room for sorting and for rows to be swept. */
     void *scratch;
     size_t scratch_bytes;

@@ -100,6 +100,6 @@ def redis(disk, fsync):
 
 def larder(disk, binary, durability, *options):
     folder, port = tempfile.mkdtemp(prefix="bench-larder-", dir=disk), free_port()
-    argv = [binary, "serve", "--port", str(port), "--store", f"sqlite:{folder}/larder.db", "--durability", durability,
+    argv = [binary, "serve", "--port", str(port), "--http-port", "0", "--store", f"sqlite:{folder}/larder.db", "--durability", durability,
             "--enable-debug-command", "yes", *options]
     return Server(f"larder {durability}", argv, folder, port)

@@ -1,8 +1,10 @@
 """Node's clients of the HTTP API: Upstash's published one, and a judge of the OpenAPI document."""
 
+import json
 import os
 import pathlib
 import subprocess
+import urllib.request
 
 import pytest
 
@@ -25,3 +27,20 @@ def test_node(path, fleet, modules):
         timeout=240,
     )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
+def test_redocly(fleet, modules, tmp_path):
+    """A stricter judge of the document: it finds nothing, nor anything that it would advise."""
+    server = fleet.new(HttpLarder).start()
+    document = tmp_path / "openapi.json"
+    document.write_bytes(urllib.request.urlopen(f"{server.url}/openapi.json", timeout=60).read())
+    done = subprocess.run(
+        [HERE / "node_modules" / ".bin" / "redocly", "lint", "--format=json", document.name],
+        cwd=tmp_path,
+        env={**os.environ, "REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    found = [(p["ruleId"], p["message"], p["location"][0]["pointer"]) for p in json.loads(done.stdout)["problems"]]
+    assert found == [] and done.returncode == 0, done.stderr

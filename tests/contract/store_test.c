@@ -278,7 +278,8 @@ static void scans_by_key(void)
     expect_scan((struct key_scan){.db = 1, .from = SLICE("aa"), .has_before = true, .before = SLICE("b")},
                 sorted + 4, 2);
     expect_scan((struct key_scan){.db = 1, .has_before = true, .before = SLICE("")}, NULL, 0);
-    expect_scan((struct key_scan){.db = 1, .prefix = SLICE("\xff"), .from = SLICE("\xff\xff")}, sorted + 9, 2);
+    expect_scan((struct key_scan){.db = 1, .prefix = SLICE("\xff"), .from = SLICE("\xff\xff")}, sorted + 9,
+                2);
     expect_scan((struct key_scan){.db = 1, .prefix = SLICE("a"), .has_before = true, .before = SLICE("z")},
                 sorted + 2, 4);
 }

@@ -130,7 +130,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**clean_environment(), **self.env},
+                env={k: v for k, v in {**clean_environment(), **self.env}.items() if v is not None},
                 preexec_fn=prepare,
                 user=self.user,
             )
@@ -245,8 +245,9 @@ class Larder(Server):
 
 
 def clean_environment():
-    """The environment without options for larder, so that only a test's own count."""
-    return {k: v for k, v in os.environ.items() if not k.startswith("LARDER_")}
+    """The environment without options for larder, so that only a test's own count. No server opens the usual HTTP port,
+    which is one for the whole machine."""
+    return {k: v for k, v in os.environ.items() if not k.startswith("LARDER_")} | {"LARDER_HTTP_PORT": "0"}
 
 
 def run(args, *, binary=None, env=None, cwd=None, timeout=120):

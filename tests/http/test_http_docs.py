@@ -32,7 +32,7 @@ def test_examples(start, tmp_path):
     commands = [(c, p) for c, p in examples((servers.ROOT / "docs" / "http.md").read_text()) if not c.startswith("larder ")]
     assert len(commands) > 35
     # One shell for all, so that variables live on; a line of its own marks the end of each answer.
-    script = "".join(f"{c.replace('localhost:8080', f'localhost:{server.http_port}')}\necho; echo '--- end'\n" for c, _ in commands)
+    script = "".join(f"{c.replace('localhost:8379', f'localhost:{server.http_port}')}\necho; echo '--- end'\n" for c, _ in commands)
     done = subprocess.run(
         ["bash", "-c", script], capture_output=True, text=True, timeout=120, cwd=tmp_path, env={**os.environ, "no_proxy": "*"}
     )
