@@ -215,6 +215,7 @@ static struct store_options store_options(const struct config *c)
         .page_cache = c->page_cache,
         .busy_ms = (uint32_t)c->busy_timeout_ms,
         .timeout_ms = (uint32_t)c->store_timeout_ms,
+        .lease_ms = (uint32_t)c->exclusive_lease_ms,
     };
 }
 

@@ -23,6 +23,11 @@ int64_t clock_mono_us(void)
     return now_us(CLOCK_MONOTONIC);
 }
 
+int64_t clock_boot_us(void)
+{
+    return now_us(CLOCK_BOOTTIME);
+}
+
 void clock_fake_us(int64_t us)
 {
     atomic_store_explicit(&fake_us, us, memory_order_relaxed);

@@ -52,6 +52,7 @@ struct config {
     uint64_t page_cache;
     uint64_t busy_timeout_ms;
     uint64_t store_timeout_ms;
+    uint64_t exclusive_lease_ms;
     uint64_t journal_max;
     uint64_t apply_lag_ms;
     int64_t workers;

@@ -196,6 +196,13 @@ static const struct option options[] = {
      .summary = "How long a database server may take for an answer.",
      .comment = "After that the connection is given up, commands get an error, and another connection is made. With a "
                 "journal, commits wait as long for a connection to come back."},
+    {.name = "exclusive-lease", .kind = OPT_DURATION, AT(exclusive_lease_ms), .initial = "5s",
+     .max = 600000, .group = DATABASE,
+     .accepts = TIME_FORM ", at most 10m; 0 for none",
+     .summary = "How long a database server's last answer lets a server in exclusive mode answer from memory.",
+     .comment = "After that it asks before it answers. Whoever takes the tables over from a server that did not end "
+                "well waits as long before it writes, so that nobody reads from memory what is not true any more. "
+                "0: what is in memory is always answered, also while the database is away."},
     {.name = "workers", .kind = OPT_INT, AT(workers), .initial = "0", .min = 0, .max = 64, .group = DATABASE,
      .accepts = "a number from 0 to 64",
      .summary = "Threads that serve clients; 0: as many as there are processors.",

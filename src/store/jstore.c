@@ -205,6 +205,15 @@ static enum status refusal(struct jstore *s, struct error *err)
     return st;
 }
 
+/* What is in memory may be told: the tables are still ours. */
+static enum status confirm(struct jstore *s, struct error *err)
+{
+    enum status st = store_confirm(s->reader, err);
+    if (st == ST_LOCKED)
+        lose(s, err);
+    return st;
+}
+
 static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_changed, struct error *err)
 {
     struct jstore *s = jstore_of(base);
@@ -213,7 +222,7 @@ static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_c
     enum status st = kind == STORE_READ ? ST_OK : refusal(s, &why);
     if (st != ST_OK)
         return error_set(err, st, "%s", why.text);
-    if (!s->base.far && (st = begin_reading(s, err)) != ST_OK)
+    if ((st = s->base.far ? confirm(s, err) : begin_reading(s, err)) != ST_OK)
         return st;
     if (s->unsure)
         ask_writer(s);

@@ -8,13 +8,18 @@
    has the tables for itself (`owner`), and whoever else is about to write sets it to another value first: a
    session that comes back and finds its own name there knows that nothing has changed. It is empty when
    nobody had them for itself, or ended well; else the journal may hold what is not in the tables yet, and who
-   comes next brings it in. */
+   comes next brings it in.
+
+   A server that is cut off, or frozen, does not come back by itself: it answers from memory. lease.h says for
+   how long it may, and why nobody reads there what is not true any more. Whoever enters has the tables' lock
+   and the reader's, waits for as long as the lease of the one before it (told in `owner`) may last, makes its
+   own name the owner's, and lets the reader's lock go. In this order a reader of the former owner that comes
+   back finds its lock taken, or another owner. */
 #include <stdio.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/rand.h"
+#include "base/log.h"
 #include "store/jstore.h"
 #include "store/remote_store.h"
 
@@ -30,21 +35,20 @@ static enum status take_flag(void *arg, const struct remote_row *row)
 
 static enum status take_owner(void *arg, const struct remote_row *row)
 {
-    snprintf(arg, ROWNER_BYTES, "%.*s", (int)row->cells[0].n, row->cells[0].p ? row->cells[0].p : "");
+    snprintf(arg, LEASE_OWNER_BYTES, "%.*s", (int)row->cells[0].n, row->cells[0].p ? row->cells[0].p : "");
     return ST_OK;
 }
 
-static void add_owner(struct rstore *s, char owner[ROWNER_BYTES])
+static void add_owner(struct rstore *s, char owner[LEASE_OWNER_BYTES])
 {
-    struct request r = {
-        .text = "SELECT value FROM larder_meta WHERE name = 'owner'", .fn = take_owner, .arg = owner};
+    struct request r = {.text = rtext(s, R_GET_OWNER), .fn = take_owner, .arg = owner};
     owner[0] = '\0';
     remote_add(s->conn, &r);
 }
 
 /* Tries once to take a lock, and says who is the owner then. */
 static enum status try_lock(struct rstore *s, enum remote_statement which, bool *ret_taken,
-                            char owner[ROWNER_BYTES], struct error *err)
+                            char owner[LEASE_OWNER_BYTES], struct error *err)
 {
     struct request r = {.text = rtext(s, which), .fn = take_flag, .arg = ret_taken};
     *ret_taken = false;
@@ -58,16 +62,16 @@ static enum status in_use(const struct rstore *s, const char *owner, struct erro
     if (owner[0] && strcmp(owner, s->owner) == 0)
         return error_set(err, ST_IO, "%s has not noticed yet that an earlier connection is gone",
                          s->conn->place);
-    return error_set(err, ST_LOCKED, "%s is in use by another server%s%s", s->conn->place,
-                     owner[0] ? ": " : "", owner);
+    return error_set(err, ST_LOCKED, "%s is in use by another server%s%.*s", s->conn->place,
+                     owner[0] ? ": " : "", lease_name_length(owner), owner);
 }
 
 /* Waits up to busy_ms. */
-static enum status lock(struct rstore *s, enum remote_statement which, struct error *err)
+static enum status lock(struct rstore *s, enum remote_statement which, char owner[LEASE_OWNER_BYTES],
+                        struct error *err)
 {
     int64_t deadline = clock_mono_us() + (int64_t)s->busy_ms * 1000;
     for (;;) {
-        char owner[ROWNER_BYTES];
         bool taken;
         enum status st = try_lock(s, which, &taken, owner, err);
         if (st != ST_OK || taken)
@@ -81,18 +85,20 @@ static enum status lock(struct rstore *s, enum remote_statement which, struct er
 
 /* ---- entering ---- */
 
-/* "pid 4711 on host box since 2024-05-01 12:00:00 UTC (5f3a91c2)": no two servers are called the same. */
-static void describe_self(char *out, size_t cap)
+/* Until the former owner knows that it is not any more. This connection has the lock: if it is lost
+   meanwhile, what comes next fails. */
+static void outwait(const struct rstore *s, const char *owner)
 {
-    char host[65] = "?", when[32] = "";
-    struct tm tm;
-    time_t now = (time_t)(clock_wall_us() / 1000000);
-    uint32_t token;
-    rand_secure(&token, sizeof token);
-    (void)gethostname(host, sizeof host - 1);
-    if (gmtime_r(&now, &tm))
-        strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &tm);
-    snprintf(out, cap, "pid %ld on host %s since %s UTC (%08x)", (long)getpid(), host, when, token);
+    int64_t us = strcmp(owner, s->owner) == 0 ? 0 : lease_patience_us(owner);
+    int64_t until = clock_boot_us() + us;
+    if (us == 0)
+        return;
+    log_info("waiting for the lease of the server that had the tables", "ms=%lld owner=\"%.*s\"",
+             (long long)us / 1000, lease_name_length(owner), owner);
+    while ((us = until - clock_boot_us()) > 0) {
+        const struct timespec left = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
+        nanosleep(&left, NULL);
+    }
 }
 
 /* With the tables to itself: nothing is left in the journal. */
@@ -108,37 +114,55 @@ static enum status apply_journal(struct rstore *s, struct error *err)
 
 static enum status enter_alone(struct rstore *s, struct error *err)
 {
+    char former[LEASE_OWNER_BYTES];
+    struct request unlock = {.text = rtext(s, R_UNLOCK_READER)};
     if (!s->owner[0])
-        describe_self(s->owner, sizeof s->owner);
-    enum status st = lock(s, R_LOCK, err);
-    if (st == ST_OK)
-        st = rstore_set_up(s, err);
+        lease_describe(s->owner, s->lease_ms);
+    enum status st = lock(s, R_LOCK, former, err);
+    if (st != ST_OK)
+        return st;
+    outwait(s, former);
+    st = rstore_set_up(s, err);
+    if (st != ST_OK)
+        return st;
+    s->own_lease.length_us = (int64_t)s->lease_ms * 1000;
+    s->lease = &s->own_lease;
+    s->holds = true;
+    remote_add(s->conn, &unlock);
+    st = rstore_run(s, err);
     return st == ST_OK ? apply_journal(s, err) : st;
 }
 
 /* Someone had the tables for itself and did not end well. */
 static enum status clean_up(struct rstore *s, struct error *err)
 {
-    struct request unlock = {.text = rtext(s, R_UNLOCK)};
-    enum status st = lock(s, R_LOCK, err);
-    if (st == ST_OK)
-        st = apply_journal(s, err);
+    char former[LEASE_OWNER_BYTES];
+    struct request unlock = {.text = rtext(s, R_UNLOCK)}, unlock_reader = {.text = rtext(s, R_UNLOCK_READER)};
+    enum status st = lock(s, R_LOCK, former, err);
+    if (st != ST_OK)
+        return st;
+    outwait(s, former);
+    st = apply_journal(s, err);
     if (st != ST_OK)
         return st;
     rstore_add_set_meta(s, "owner", "");
+    st = rstore_run(s, err); /* it is committed before anybody can come */
+    if (st != ST_OK)
+        return st;
+    remote_add(s->conn, &unlock_reader);
     remote_add(s->conn, &unlock);
     return rstore_run(s, err);
 }
 
 static enum status enter_shared(struct rstore *s, struct error *err)
 {
-    char owner[ROWNER_BYTES];
+    char owner[LEASE_OWNER_BYTES];
     add_owner(s, owner);
     enum status st = rstore_run(s, err);
     if (st == ST_OK && owner[0])
         st = clean_up(s, err);
     if (st == ST_OK)
-        st = lock(s, R_GUARD_SHARED, err);
+        st = lock(s, R_GUARD_SHARED, owner, err);
     if (st != ST_OK)
         return st;
     add_owner(s, owner);
@@ -146,10 +170,28 @@ static enum status enter_shared(struct rstore *s, struct error *err)
     return st == ST_OK && owner[0] ? in_use(s, owner, err) : st; /* it has come and gone in between */
 }
 
+static enum status taken_over(const struct rstore *s, const char *owner, struct error *err)
+{
+    return error_set(err, ST_LOCKED,
+                     "%s was taken over while the connection to it was lost%s%.*s: this server has to be"
+                     " started again",
+                     s->conn->place, owner[0] ? ", by " : "", lease_name_length(owner), owner);
+}
+
+static enum status enter_beside(struct rstore *s, struct error *err)
+{
+    char owner[LEASE_OWNER_BYTES];
+    enum status st = lock(s, R_LOCK_READER, owner, err);
+    if (st == ST_OK && strcmp(owner, s->owner) != 0)
+        st = taken_over(s, owner, err);
+    s->holds = st == ST_OK;
+    return st;
+}
+
 enum status rlock_enter(struct rstore *s, struct error *err)
 {
     if (s->beside)
-        return lock(s, R_LOCK_READER, err);
+        return enter_beside(s, err);
     if (!s->shared)
         return enter_alone(s, err);
     enum status st = enter_shared(s, err);
@@ -158,7 +200,8 @@ enum status rlock_enter(struct rstore *s, struct error *err)
 
 enum status rlock_try(struct rstore *s, struct error *err)
 {
-    return lock(s, R_LOCK, err);
+    char owner[LEASE_OWNER_BYTES];
+    return lock(s, R_LOCK, owner, err);
 }
 
 /* ---- coming back ---- */
@@ -166,18 +209,20 @@ enum status rlock_try(struct rstore *s, struct error *err)
 /* One of two sessions, or both, have been away. */
 static enum status come_back(struct rstore *s, struct error *err)
 {
-    char owner[ROWNER_BYTES];
+    char owner[LEASE_OWNER_BYTES];
     bool taken;
+    int64_t asked_us = clock_boot_us();
     enum status st = try_lock(s, s->beside ? R_LOCK_READER : R_LOCK_AGAIN, &taken, owner, err);
     if (st != ST_OK)
         return st;
     if (strcmp(owner, s->owner) != 0)
-        return error_set(err, ST_LOCKED,
-                         "%s was taken over while the connection to it was lost%s%s: this server has to be"
-                         " started again",
-                         s->conn->place, owner[0] ? ", by " : "", owner);
+        return taken_over(s, owner, err);
     s->other = false;
-    return taken ? ST_OK : in_use(s, owner, err);
+    if (!taken)
+        return in_use(s, owner, err);
+    s->holds = true;
+    lease_renew(s->lease, asked_us);
+    return ST_OK;
 }
 
 enum status rlock_again(struct rstore *s, struct error *err)

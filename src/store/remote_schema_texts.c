@@ -124,17 +124,20 @@ static const char postgres_1[] =
     "CREATE FUNCTION larder_lock_key() RETURNS bigint LANGUAGE sql STABLE SET search_path FROM CURRENT AS"
     " 'SELECT (1818324580::bigint << 32) | ''larder_meta''::regclass::oid::bigint';"
     "CREATE FUNCTION larder_enter(db integer, key bytea) RETURNS integer LANGUAGE plpgsql SET search_path FROM CURRENT AS $$"
-    " DECLARE result integer; BEGIN"
+    " DECLARE result integer; own text; BEGIN"
     " IF NOT pg_try_advisory_xact_lock_shared(larder_lock_key()) OR NOT pg_try_advisory_xact_lock_shared("
     "   (1818324581::bigint << 32) | 'larder_meta'::regclass::oid::bigint) THEN"
     "  RAISE EXCEPTION 'a Larder server has these tables for itself alone (mode exclusive)'"
     "   USING ERRCODE = 'lock_not_available'; END IF;"
     /* One that had them, and ended badly or has lost its connection: it shall know that they have changed. */
-    " IF (SELECT m.value FROM larder_meta AS m WHERE m.name = 'owner') <> '' THEN"
+    " SELECT m.value INTO own FROM larder_meta AS m WHERE m.name = 'owner';"
+    " IF own <> '' THEN"
     "  IF EXISTS (SELECT 1 FROM larder_journal AS j WHERE j.seq >"
     "    (SELECT m.value::bigint FROM larder_meta AS m WHERE m.name = 'applied')) THEN"
     "   RAISE EXCEPTION 'the journal of a Larder server has to be applied first: start one'"
     "    USING ERRCODE = 'lock_not_available'; END IF;"
+    /* Until then it may answer from memory: lease.h. */
+    "  PERFORM pg_sleep(coalesce(substring(own FROM '; lease ([0-9]+) ms')::float8, 0) * 1.01 / 1000 + 0.001);"
     "  UPDATE larder_meta AS m SET value = '' WHERE m.name = 'owner'; END IF;"
     " PERFORM pg_advisory_xact_lock_shared((1818324579::bigint << 32) | 'larder_meta'::regclass::oid::bigint);"
     " PERFORM pg_advisory_xact_lock(((1818324600::bigint + (get_byte(sha256(key), 0) * 2"
@@ -222,18 +225,29 @@ static const char postgres_1[] =
 #define MD_PLACE "BIGINT AS (IF(bits < 0, -9223372036854775808 - bits, bits)) STORED"
 #define MD_NOW_US "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)"
 
-/* What both procedures begin with: num is the database's number. */
-#define MD_ENTER                                                                                             \
+/* A server has the tables. */
+#define MD_REFUSE_ALONE                                                                                      \
     " IF IS_USED_LOCK(larder_lock_name()) IS NOT NULL OR IS_USED_LOCK(larder_reader_name()) IS NOT NULL THEN" \
     "  SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT ="                                                           \
-    "  'a Larder server has these tables for itself alone (mode exclusive)'; END IF;"                        \
-    /* One that had them, and ended badly or has lost its connection: it shall know that they have changed. */ \
-    " IF (SELECT value FROM larder_meta WHERE name = 'owner') <> '' THEN"                                    \
+    "  'a Larder server has these tables for itself alone (mode exclusive)'; END IF;"
+
+/* What both procedures begin with: num is the database's number. */
+#define MD_ENTER                                                                                             \
+    MD_REFUSE_ALONE                                                                                          \
+    /* One that had them, and ended badly or has lost its connection: it shall know that they have changed,  \
+       and until its lease is over it may answer from memory (lease.h). Whoever has the row keeps it from     \
+       coming back meanwhile. */                                                                             \
+    " IF (SELECT value FROM larder_meta WHERE name = 'owner') <> '' THEN BEGIN"                              \
+    "  DECLARE own VARBINARY(512);"                                                                          \
+    "  SELECT value INTO own FROM larder_meta WHERE name = 'owner' FOR UPDATE;"                              \
     "  IF EXISTS (SELECT 1 FROM larder_journal WHERE seq >"                                                  \
     "   (SELECT CAST(value AS SIGNED) FROM larder_meta WHERE name = 'applied')) THEN"                        \
     "   SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT ="                                                          \
     "   'the journal of a Larder server has to be applied first: start one'; END IF;"                        \
-    "  UPDATE larder_meta SET value = '' WHERE name = 'owner'; END IF;"                                      \
+    "  DO SLEEP(IF(LOCATE('; lease ', own) = 0, 0, CAST(SUBSTRING_INDEX(SUBSTRING_INDEX(own, '; lease ', -1),"\
+    "   ' ', 1) AS DECIMAL(20)) * 1.01 / 1000 + 0.001));"                                                    \
+    MD_REFUSE_ALONE                                                                                          \
+    "  UPDATE larder_meta SET value = '' WHERE name = 'owner'; END; END IF;"                                 \
     " SELECT n INTO num FROM larder_lock WHERE n = -1 LOCK IN SHARE MODE;"                                   \
     " SELECT n INTO num FROM larder_lock WHERE n = CONV(SUBSTR(SHA2(p_key, 256), 1, 3), 16, 10) DIV 8"       \
     "  FOR UPDATE;"                                                                                          \

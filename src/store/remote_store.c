@@ -31,7 +31,7 @@ static void drop_connection(struct rstore *s)
     s->round_trips += s->conn ? s->conn->round_trips : 0;
     remote_close(s->conn);
     s->conn = NULL;
-    s->begun = s->listening = false;
+    s->begun = s->listening = s->holds = false;
     s->other = true;
     s->next_number = -1;
     s->seq_next = s->seq_end = 0;
@@ -39,7 +39,12 @@ static void drop_connection(struct rstore *s)
 
 enum status rstore_run(struct rstore *s, struct error *err)
 {
+    assert(s->conn);
+    int64_t asked_us = s->holds ? clock_boot_us() : 0;
+    uint64_t before = s->conn->round_trips;
     enum status st = remote_run(s->conn, err);
+    if (st == ST_OK && s->holds && s->lease && s->conn->round_trips > before)
+        lease_renew(s->lease, asked_us);
     if (s->failed == ST_OK)
         s->failed = st;
     if (st == ST_CONFLICT) {
@@ -127,12 +132,30 @@ enum status rstore_connected(struct rstore *s, struct error *err)
 
 /* ---- transactions ---- */
 
+/* When the lease has run out the database is asked whether the tables are still ours. That its answer may
+   come late does not matter: they were, at a moment after those who want to know now had asked. */
+static enum status do_confirm(struct store *base, struct error *err)
+{
+    struct rstore *s = rstore_of(base);
+    if (!s->lease || lease_holds(s->lease, clock_boot_us()))
+        return ST_OK;
+    if (s->conn && !remote_idle(s->conn))
+        drop_connection(s);
+    enum status st = rstore_connected(s, err);
+    if (st != ST_OK)
+        return st;
+    remote_add_text(s->conn, "SELECT 1");
+    return rstore_run(s, err);
+}
+
 static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_changed, struct error *err)
 {
     struct rstore *s = rstore_of(base);
     if (s->conn && !remote_idle(s->conn))
         drop_connection(s);
     enum status st = rstore_connected(s, err);
+    if (st == ST_OK && !s->fenced) /* else its owner does that */
+        st = do_confirm(base, err);
     if (st != ST_OK) {
         s->expected = (struct store_expectation){0}; /* its keys are the caller's, who goes now */
         return st;
@@ -436,6 +459,7 @@ enum status remote_store_open(const struct store_options *o, struct store **ret,
     s->url = mem_strdup(o->url);
     s->timeout_ms = o->timeout_ms ? o->timeout_ms : TIMEOUT_MS;
     s->busy_ms = o->busy_ms;
+    s->lease_ms = o->lease_ms;
     s->backoff_ms = BACKOFF_MIN_MS;
     s->databases = o->databases;
     s->soon = o->durability != DURABILITY_ALWAYS;
@@ -451,8 +475,10 @@ enum status remote_store_open(const struct store_options *o, struct store **ret,
         s->told = mem_zalloc((s->databases + 1) * sizeof *s->told);
         st = o->read_only || o->joins ? remote_schema_expect(s->conn, err) : ensure_schema(s, err);
     }
-    if (st == ST_OK && o->beside)
+    if (st == ST_OK && o->beside) {
         snprintf(s->owner, sizeof s->owner, "%s", rstore_of(o->beside)->owner);
+        s->lease = rstore_of(o->beside)->lease;
+    }
     if (st == ST_OK && (!o->read_only || o->beside))
         st = o->joins ? rlock_again(s, err) : rlock_enter(s, err);
     if (o->joins)
@@ -526,10 +552,10 @@ static enum status do_sync(struct store *base, struct error *err)
     .scan_keys = rscan_keys, .scan_items = rscan_items, .count_items = rread_count_items,                    \
     .count_dead = rread_count_dead, .count_keys = rread_count_keys, .load_dbs = do_load_dbs,                 \
     .reserve_ids = do_reserve_ids, .apply = rapply, .commit = do_commit, .rollback = do_rollback,            \
-    .sweep = rsweep, .info = do_info, .set_durability = do_set_durability, .sync = do_sync,                  \
-    .journal_add = rjournal_add, .journal_each = rjournal_each, .journal_applying = rjournal_applying,       \
-    .journal_applied = rjournal_applied, .journal_drop = rjournal_drop, .journal_forget = rjournal_forget,   \
-    .journal_state = rjournal_state,
+    .sweep = rsweep, .confirm = do_confirm, .info = do_info, .set_durability = do_set_durability,            \
+    .sync = do_sync, .journal_add = rjournal_add, .journal_each = rjournal_each,                             \
+    .journal_applying = rjournal_applying, .journal_applied = rjournal_applied,                              \
+    .journal_drop = rjournal_drop, .journal_forget = rjournal_forget, .journal_state = rjournal_state,
 
 static const struct store_ops rstore_ops = {COMMON_OPS};
 static const struct store_ops rshared_ops = {COMMON_OPS.expect = rshared_expect, .now_us = rshared_now_us,

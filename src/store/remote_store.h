@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "sql/remote.h"
+#include "store/lease.h"
 #include "store/rows.h"
 #include "store/store.h"
 
@@ -41,7 +42,9 @@ enum remote_statement {
     R_LOCK,
     R_LOCK_AGAIN,
     R_LOCK_READER,
+    R_UNLOCK_READER,
     R_UNLOCK,
+    R_GET_OWNER,
     R_SIZE,
     R_BEGIN,
     R_SNAPSHOT, /* before R_BEGIN_READ, where that does not say it all; else NULL */
@@ -73,8 +76,7 @@ enum remote_statement {
     R_STATEMENTS
 };
 
-#define STRIPES      512
-#define ROWNER_BYTES 200
+#define STRIPES 512
 
 struct rstore {
     struct store base;
@@ -97,8 +99,12 @@ struct rstore {
     int64_t next_number;       /* larder_meta's next_db_number; -1: has to be read */
     int64_t seq_next, seq_end; /* numbers for new key rows */
     /* See remote_lock.c. */
-    char owner[ROWNER_BYTES]; /* what larder_meta calls us, when we have the tables for ourselves */
-    bool beside;              /* only reads, beside the session that has them */
+    char owner[LEASE_OWNER_BYTES]; /* what larder_meta calls us, when we have the tables for ourselves */
+    uint32_t lease_ms;
+    struct lease own_lease; /* of one that has them for itself */
+    struct lease *lease;    /* that one, or of the session that this one reads beside; NULL: it needs none */
+    bool holds;             /* this connection has a lock that keeps others out, and they are ours */
+    bool beside;            /* only reads, beside the session that has them */
     bool fenced; /* what is remembered outlives a connection, if nobody else has had the tables meanwhile */
     /* Of a store with a journal: see remote_journal.c and remote_apply.c. */
     int64_t dropped_to; /* the journal has no rows up to here */

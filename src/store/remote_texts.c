@@ -82,14 +82,16 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                        " EXISTS (SELECT 1 FROM larder_trash)::int",
         [R_COUNT_FIELDS] = "SELECT count(*), 0 FROM larder_hash WHERE id = $1 AND expire_at <> 0"
                            " AND expire_at BETWEEN $2 AND $3",
-        /* The tables, when nobody reads beside somebody who had them, either: remote_lock.c. */
+        /* The tables, when nobody reads beside somebody who had them, either: remote_lock.c. Whoever comes
+           has both locks, until the tables are its own. */
         [R_LOCK] = "SELECT CASE WHEN NOT pg_try_advisory_lock(" PG_LOCK("1818324580") ") THEN 0"
-                   " WHEN pg_try_advisory_lock(" PG_LOCK("1818324581") ")"
-                   "  THEN pg_advisory_unlock(" PG_LOCK("1818324581") ")::int"
+                   " WHEN pg_try_advisory_lock(" PG_LOCK("1818324581") ") THEN 1"
                    " ELSE 1 - pg_advisory_unlock(" PG_LOCK("1818324580") ")::int END",
         [R_LOCK_AGAIN] = "SELECT pg_try_advisory_lock(" PG_LOCK("1818324580") ")::int",
         [R_LOCK_READER] = "SELECT pg_try_advisory_lock(" PG_LOCK("1818324581") ")::int",
+        [R_UNLOCK_READER] = "SELECT pg_advisory_unlock(" PG_LOCK("1818324581") ")::int",
         [R_UNLOCK] = "SELECT pg_advisory_unlock(" PG_LOCK("1818324580") ")::int",
+        [R_GET_OWNER] = "SELECT value FROM larder_meta WHERE name = 'owner'",
         [R_SIZE] = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint, 0 FROM pg_class AS c"
                    " WHERE c.relkind = 'r' AND starts_with(c.relname, 'larder_') AND pg_table_is_visible(c.oid)",
         [R_BEGIN] = "BEGIN",
@@ -196,11 +198,15 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                            " AND expire_at BETWEEN ?2 AND ?3",
         /* Nobody shares the tables: each who does holds a lock with a number. */
         [R_LOCK] = "SELECT IF(GET_LOCK(" MD_LOCK("") ", 0), IF((SELECT count(*) FROM seq_0_to_4095 WHERE"
-                   " IS_USED_LOCK(CONCAT(" MD_LOCK("shared ") ", seq)) IS NOT NULL) = 0"
-                   " AND IS_FREE_LOCK(" MD_LOCK("reader ") "), 1, RELEASE_LOCK(" MD_LOCK("") ") * 0), 0)",
+                   " IS_USED_LOCK(CONCAT(" MD_LOCK("shared ") ", seq)) IS NOT NULL) = 0, IF(GET_LOCK("
+                   MD_LOCK("reader ") ", 0), 1, RELEASE_LOCK(" MD_LOCK("") ") * 0),"
+                   " RELEASE_LOCK(" MD_LOCK("") ") * 0), 0)",
         [R_LOCK_AGAIN] = "SELECT GET_LOCK(" MD_LOCK("") ", 0)",
         [R_LOCK_READER] = "SELECT GET_LOCK(" MD_LOCK("reader ") ", 0)",
+        [R_UNLOCK_READER] = "SELECT RELEASE_LOCK(" MD_LOCK("reader ") ")",
         [R_UNLOCK] = "SELECT RELEASE_LOCK(" MD_LOCK("") ")",
+        /* Not before an application that is about to change it has ended its transaction. */
+        [R_GET_OWNER] = "SELECT value FROM larder_meta WHERE name = 'owner' LOCK IN SHARE MODE",
         [R_SIZE] = "SELECT coalesce(sum(data_length + index_length), 0), coalesce(sum(data_free), 0)"
                    " FROM information_schema.tables WHERE table_schema = DATABASE()"
                    " AND LEFT(table_name, LENGTH('larder_')) = 'larder_'",

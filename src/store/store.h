@@ -276,6 +276,8 @@ struct store_ops {
     bool (*rung)(struct store *s);
     void (*counters)(const struct store *s, struct store_info *add_to);
     enum status (*begin)(struct store *s, enum store_txn kind, bool *ret_changed, struct error *err);
+    /* NULL: nobody else can have the tables while this process is there. */
+    enum status (*confirm)(struct store *s, struct error *err);
     /* The seqs of rows; 0: there is none. NULL where that is no quicker than get_keys. */
     enum status (*get_seqs)(struct store *s, const struct key_ref *refs, size_t n, int64_t *ret,
                             struct error *err);
@@ -335,6 +337,7 @@ struct store_options {
     uint64_t page_cache; /* bytes the database's own cache may take */
     uint32_t busy_ms;    /* how long opening waits for another process's lock; afterwards nothing waits */
     uint32_t timeout_ms; /* how long a database server may take for an answer; 0: 10 s */
+    uint32_t lease_ms;   /* see lease.h */
     bool read_only;      /* for inspection: no lock, no migration */
     /* Of the two sessions of a store with a journal on a database server: the one that writes, and the one
        that reads beside it. What such a store remembers outlives a lost connection, unless another server
@@ -418,6 +421,13 @@ static inline MUST_CHECK enum status store_begin(struct store *s, enum store_txn
                                                  struct error *err)
 {
     return s->ops->begin(s, kind, ret_changed, err);
+}
+
+/* Between transactions: that nobody else has had the tables up to now, or to a moment within this call. Asks
+   the database unless it has answered lately (lease.h). ST_LOCKED: somebody has; ST_IO: nobody can tell. */
+static inline MUST_CHECK enum status store_confirm(struct store *s, struct error *err)
+{
+    return s->ops->confirm ? s->ops->confirm(s, err) : ST_OK;
 }
 
 /* Calls fn for each of the keys that has a row, in the order asked. One round trip. */

@@ -30,11 +30,14 @@ def mine(own):
 
 
 @pytest.fixture
-def proxied(tmp_path, own, mine):
-    """A Larder that reaches it through a proxy, and the proxy."""
+def proxied(request, tmp_path, own, mine):
+    """A Larder that reaches it through a proxy, and the proxy. A test may say how long its lease is."""
+    lease = getattr(request, "param", "5s")
     proxy = Proxy(own.port)
     url = own.url(mine.name, tcp=True, mode="exclusive").replace(f":{own.port}/", f":{proxy.port}/")
-    larder = servers.Larder(tmp_path / "proxied", ["--store-timeout", "5s"], data=Behind(mine, url)).start()
+    larder = servers.Larder(
+        tmp_path / "proxied", ["--store-timeout", "5s", "--exclusive-lease", lease], data=Behind(mine, url)
+    ).start()
     yield larder, proxy
     larder.kill()
     larder.check_log()
@@ -201,6 +204,7 @@ def last_written(data):
     return max(int(v) for (v,) in data.server.query(seqs, data.name))
 
 
+@pytest.mark.parametrize("proxied", ["10m"], indirect=True)
 def test_while_the_database_is_away(proxied):
     larder, proxy = proxied
     with larder.connect() as c:
@@ -223,6 +227,7 @@ def test_while_the_database_is_away(proxied):
     larder.check()
 
 
+@pytest.mark.parametrize("proxied", ["500ms"], indirect=True)
 def test_a_server_that_was_away_too_long_ends(fleet, mine, proxied):
     larder, proxy = proxied
     write_all(larder, "first")
