@@ -53,14 +53,9 @@ void attempt_begin(struct server *s)
     a->tally = engine_tally(s->engine);
 }
 
-void attempt_keep(struct server *s, struct session *c)
+static struct kept snapshot(struct session *c)
 {
-    struct attempt *a = s->attempt;
-    if (c->kept)
-        return;
-    struct kept *k = arena_alloc(&a->arena, sizeof *k);
-    *k = (struct kept){
-        .next = a->sessions,
+    return (struct kept){
         .session = c,
         .db = c->db,
         .resp = c->resp,
@@ -69,10 +64,20 @@ void attempt_keep(struct server *s, struct session *c)
         .monitor = c->monitor,
         .reply_mode = c->reply_mode,
         .last = c->last,
-        .txn = c->txn,
-        .txn_mark = txn_mark(c->txn),
-        .blocked = c->blocked,
     };
+}
+
+void attempt_keep(struct server *s, struct session *c)
+{
+    struct attempt *a = s->attempt;
+    if (c->kept)
+        return;
+    struct kept *k = arena_alloc(&a->arena, sizeof *k);
+    *k = snapshot(c);
+    k->next = a->sessions;
+    k->txn = c->txn;
+    k->txn_mark = txn_mark(c->txn);
+    k->blocked = c->blocked;
     a->sessions = c->kept = k;
 }
 
@@ -98,7 +103,7 @@ static void restore_text(char **field, char *was)
     *field = was;
 }
 
-static void restore(struct server *s, struct kept *k)
+static void restore_session(struct server *s, struct kept *k)
 {
     struct session *c = k->session;
     c->db = k->db;
@@ -111,6 +116,12 @@ static void restore(struct server *s, struct kept *k)
     restore_text(&c->name, k->name);
     restore_text(&c->lib_name, k->lib_name);
     restore_text(&c->lib_ver, k->lib_ver);
+}
+
+static void restore(struct server *s, struct kept *k)
+{
+    struct session *c = k->session;
+    restore_session(s, k);
     txn_restore(c, k->txn, &k->txn_mark);
     block_restore(s, c, k->blocked);
 }
@@ -176,4 +187,40 @@ void attempt_take_back(struct server *s)
 void attempt_end(struct server *s)
 {
     finish(s, false);
+}
+
+/* ---- commands that are one step ---- */
+
+void attempt_mark(struct session *c, struct kept *k)
+{
+    *k = snapshot(c);
+    k->outer = c->kept;
+    if (k->outer) { /* what is not to be freed is the same */
+        k->txn = k->outer->txn;
+        k->blocked = k->outer->blocked;
+    }
+    c->kept = k;
+}
+
+/* A text that has been replaced since goes to whoever remembers more; who has an older one needs none. */
+static void hand_on(char *text, char **to)
+{
+    if (to && !*to)
+        *to = text;
+    else
+        mem_free(text);
+}
+
+void attempt_unmark(struct server *s, struct session *c, struct kept *k, bool back)
+{
+    struct kept *outer = k->outer;
+    assert(c->kept == k);
+    c->kept = outer;
+    if (back) {
+        restore_session(s, k);
+        return;
+    }
+    hand_on(k->name, outer ? &outer->name : NULL);
+    hand_on(k->lib_name, outer ? &outer->lib_name : NULL);
+    hand_on(k->lib_ver, outer ? &outer->lib_ver : NULL);
 }

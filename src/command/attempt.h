@@ -27,6 +27,7 @@ struct server;
 /* A session as it was. */
 struct kept {
     struct kept *next;
+    struct kept *outer; /* the same session before that; NULL: nobody asks for it */
     struct session *session;
     uint32_t db;
     int resp;
@@ -46,6 +47,12 @@ void attempt_begin(struct server *s);
 void attempt_keep(struct server *s, struct session *c);
 void attempt_take_back(struct server *s);
 void attempt_end(struct server *s);
+
+/* Commands that are one step (EXEC), whether or not they may have to be run again: a session before the first
+   of them is noted in *k, and is so again when the database has failed in the middle (back), but for MULTI,
+   which is over. */
+void attempt_mark(struct session *c, struct kept *k);
+void attempt_unmark(struct server *s, struct session *c, struct kept *k, bool back);
 
 /* A command has been counted in the statistics. us: what it took, or ATTEMPT_REJECTED. */
 #define ATTEMPT_REJECTED (-1)

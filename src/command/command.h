@@ -31,7 +31,8 @@ struct call {
     const struct error *write_err; /* why nothing can be written in this batch; code ST_OK: it can */
     bool serving; /* a blocked command gets another chance, because serving_key has something now */
     struct slice serving_key;
-    bool undo; /* set by the handler: its reply stands, and nothing that it wrote does */
+    bool undo;      /* set by the handler: its reply stands, and nothing that it wrote does */
+    bool all_of_it; /* set by the handler: it is a transaction of several commands, and says so if it fails */
 };
 
 /* A client's mistake is a reply and ST_OK; a status is the database's failure (what the handler said is then
@@ -222,12 +223,18 @@ int64_t command_run(struct server *server, struct session *session, const struct
 /* Whether a command can have so many words. */
 bool command_arity_fits(const struct command *cmd, int argc);
 
-/* Runs a command that EXEC has in its queue, with its reply as part of EXEC's. */
-void command_run_queued(struct call *exec, const struct command *cmd, const struct slice *argv, int argc);
-
 /* Runs a command as a part of another one, which it is kept or undone with. */
 enum status command_run_inside(struct call *outer, const struct command *cmd, const struct slice *argv,
                                int argc) MUST_CHECK;
+
+/* The same for one of several that make up another one, of which nothing but the arguments is in use from one
+   to the next: those in EXEC's queue, the operations of a batch. */
+enum status command_run_step(struct call *outer, const struct command *cmd, const struct slice *argv,
+                             int argc) MUST_CHECK;
+
+/* Runs a command within the reply of another one, but by itself: it is undone alone if it fails, and its
+   reply is the error. */
+void command_run_apart(struct call *outer, const struct command *cmd, const struct slice *argv, int argc);
 
 /* Runs a command that was blocked, with the key that has something for it now. Nothing replied: it waits on.
    Returns what command_run does. */

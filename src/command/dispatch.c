@@ -157,8 +157,9 @@ static void silence(struct session *session, struct reply *reply, size_t mark)
 
 /* ---- running ---- */
 
-/* Statistics, slow commands, monitors: of a call that began at `start`, with so many errors said before. */
-static inline void keep_books(const struct call *call, int64_t start, uint64_t errors_were)
+/* Statistics, slow commands, monitors: of a call that began at `start`, with so many errors said before.
+   ends_outer: it has failed, which the command that it is a part of will say. */
+static inline void keep_books(const struct call *call, int64_t start, uint64_t errors_were, bool ends_outer)
 {
     struct server *server = call->server;
     const struct command *cmd = call->cmd;
@@ -168,11 +169,11 @@ static inline void keep_books(const struct call *call, int64_t start, uint64_t e
     server->stats.commands++;
     struct command_stat *stat = &server->command_stats[command_index(cmd)];
     histogram_add(&stat->us, (uint64_t)us);
-    bool failed = call->reply->errors != errors_were;
-    if (UNLIKELY(failed)) {
+    bool said = call->reply->errors != errors_were, failed = said || ends_outer;
+    if (UNLIKELY(failed))
         stat->failed++;
+    if (UNLIKELY(said))
         server_note_error(server, call->reply->code);
-    }
     if (UNLIKELY(server->attempting))
         attempt_counted(server, command_index(cmd), us, failed);
     if (UNLIKELY((uint64_t)us >= (uint64_t)server->config->slowlog_log_slower_than ||
@@ -182,6 +183,8 @@ static inline void keep_books(const struct call *call, int64_t start, uint64_t e
         !(cmd->flags & (CMD_SKIP_MONITOR | CMD_ADMIN)))
         monitor_feed(server, call->session, cmd, call->argv, call->argc);
 }
+
+static void reply_failure(const struct call *call, enum status st);
 
 /* Of a call the caller says what is to be done; what it is done with is filled in here. */
 static int64_t run(struct call *call, size_t mark)
@@ -202,13 +205,13 @@ static int64_t run(struct call *call, size_t mark)
     struct engine_trace trace = engine_leave(server->engine, st == ST_OK && !call->undo);
     if (UNLIKELY(st != ST_OK)) {
         reply->ops->rewind(reply, mark);
-        reply_status(reply, st, call->err);
+        reply_failure(call, st);
         server_note_failure(server, st);
     }
     if (server->call_arena.next != arena_was)
         arena_reset(&server->call_arena);
 
-    keep_books(call, start, errors_were);
+    keep_books(call, start, errors_were, false);
     return trace.wait;
 }
 
@@ -248,10 +251,10 @@ int64_t command_run(struct server *server, struct session *session, const struct
                             .argc = argc,
                             .reply = reply,
                             .write_err = write_err};
-        server->queued_wait = 0;
+        server->apart_wait = 0;
         wait = run(&call, mark);
-        if (server->queued_wait > wait)
-            wait = server->queued_wait;
+        if (server->apart_wait > wait)
+            wait = server->apart_wait;
     }
     if (UNLIKELY(session->reply_mode != SESSION_REPLY_ON))
         silence(session, reply, mark);
@@ -260,15 +263,15 @@ int64_t command_run(struct server *server, struct session *session, const struct
     return wait;
 }
 
-void command_run_queued(struct call *exec, const struct command *cmd, const struct slice *argv, int argc)
+void command_run_apart(struct call *outer, const struct command *cmd, const struct slice *argv, int argc)
 {
-    struct call call = *exec;
+    struct call call = *outer;
     call.cmd = cmd;
     call.argv = argv;
     call.argc = argc;
     int64_t wait = run(&call, call.reply->ops->mark(call.reply));
-    if (wait > exec->server->queued_wait)
-        exec->server->queued_wait = wait;
+    if (wait > outer->server->apart_wait)
+        outer->server->apart_wait = wait;
 }
 
 enum status command_run_inside(struct call *outer, const struct command *cmd, const struct slice *argv,
@@ -282,8 +285,22 @@ enum status command_run_inside(struct call *outer, const struct command *cmd, co
     call.argc = argc;
     view_count_lookups(call.view, cmd->flags & CMD_READONLY);
     enum status st = cmd->fn(&call);
-    keep_books(&call, start, errors_were);
+    keep_books(&call, start, errors_were, st != ST_OK);
     return st;
+}
+
+enum status command_run_step(struct call *outer, const struct command *cmd, const struct slice *argv,
+                             int argc)
+{
+    struct server *server = outer->server;
+    const char *arena_was = server->call_arena.next;
+    enum status st = command_run_inside(outer, cmd, argv, argc);
+    if (st != ST_OK)
+        return st;
+    engine_step(server->engine);
+    if (server->call_arena.next != arena_was)
+        arena_reset(&server->call_arena);
+    return ST_OK;
 }
 
 int64_t command_serve(struct server *server, struct session *session, const struct command *cmd,
@@ -346,44 +363,49 @@ bool command_is_whole(const struct session *session, const struct command *cmd, 
      ERR        damage or a bug: see the server's log
 
    The text after the code ends with what the database said. */
-void reply_status(struct reply *r, enum status st, const struct error *err)
+static const char *told_as(enum status st)
 {
-    const char *text = err ? err->text : status_name(st);
     switch (st) {
     case ST_FULL:
-        reply_errorf(r, "MISCONF The database cannot be written, no space is left: %s", text);
-        break;
+        return "MISCONF The database cannot be written, no space is left: ";
     case ST_DENIED:
-        reply_errorf(r, "MISCONF The database cannot be accessed, permission is denied: %s", text);
-        break;
+        return "MISCONF The database cannot be accessed, permission is denied: ";
     case ST_LOCKED:
-        reply_errorf(r, "MISCONF The database is held by another process: %s", text);
-        break;
+        return "MISCONF The database is held by another process: ";
     case ST_NEWER:
-        reply_errorf(r, "MISCONF The database was written by a newer version: %s", text);
-        break;
+        return "MISCONF The database was written by a newer version: ";
     case ST_READONLY:
-        reply_errorf(r, "READONLY The database cannot be written: %s", text);
-        break;
+        return "READONLY The database cannot be written: ";
     case ST_BUSY:
     case ST_CONFLICT:
-        reply_errorf(r, "TRYAGAIN Nothing was done, another writer is in the way: %s", text);
-        break;
+        return "TRYAGAIN Nothing was done, another writer is in the way: ";
     case ST_UNKNOWN:
-        reply_errorf(r, "UNCERTAIN The outcome of this write is not known: %s", text);
-        break;
+        return "UNCERTAIN The outcome of this write is not known: ";
     case ST_IO:
     case ST_MISSING:
-        reply_errorf(r, "IOERR The database cannot be read or written: %s", text);
-        break;
+        return "IOERR The database cannot be read or written: ";
     case ST_INVALID:
-        reply_errorf(r, "ERR %s", text);
-        break;
+        return "ERR ";
     case ST_CORRUPT:
-        reply_errorf(r, "ERR The database is damaged: %s", text);
-        break;
+        return "ERR The database is damaged: ";
     default:
-        reply_errorf(r, "ERR The database failed: %s", text);
-        break;
+        return "ERR The database failed: ";
     }
+}
+
+void reply_status(struct reply *r, enum status st, const struct error *err)
+{
+    reply_errorf(r, "%s%s", told_as(st), err ? err->text : status_name(st));
+}
+
+/* A transaction that the database failed in the middle of is as if it had never been, which its client is to
+   know from the first word. */
+static void reply_failure(const struct call *call, enum status st)
+{
+    if (call->all_of_it && st != ST_UNKNOWN)
+        reply_errorf(call->reply,
+                     "EXECABORT Transaction discarded because of a failure of the database: %s%s",
+                     told_as(st), call->err->text);
+    else
+        reply_status(call->reply, st, call->err);
 }

@@ -230,7 +230,9 @@ static void say_error(struct reply *r, struct slice text)
     if (a->json.depth > 0)
         return;
     a->failed = true;
-    if (a->head.status == 200) {
+    if (a->failure_status) {
+        a->head.status = a->failure_status;
+    } else if (a->head.status == 200) {
         /* A wrong type is as good as any other mistake to those who know Redis' words. */
         a->head.status = e.status == 409 ? 400 : e.status;
     }
@@ -282,6 +284,7 @@ static struct answer *begin_answer(struct http_api *api, struct http_call *x, st
     a->start = a->item = out->len;
     a->dialect = DIALECT_KEYS;
     a->failed = false;
+    a->failure_status = 0;
     a->json.out = out;
     a->json.base64 = false;
     return a;
@@ -376,6 +379,20 @@ int64_t http_answer(struct http_api *api, struct session *s, struct http_call *x
         wait = (x->route->run ? x->route->run : http_run_command)(api, s, x, write_err);
     end_answer(a);
     return wait;
+}
+
+/* Some pass by themselves, or when the operator acts; behind others is damage, or a bug. */
+int http_failure_status(enum status st)
+{
+    switch (st) {
+    case ST_CORRUPT:
+    case ST_INTERNAL:
+    case ST_INVALID:
+    case ST_UNKNOWN:
+        return 500;
+    default:
+        return 503;
+    }
 }
 
 int http_failure_document(struct http_api *api, const struct error *err, enum http_dialect dialect,

@@ -412,9 +412,9 @@ static enum status batch(struct call *c)
         a->failed = false;
         a->op = &b->ops[i];
         if (b->atomic)
-            st = command_run_inside(c, one, b->ops[i].argv, 2);
+            st = command_run_step(c, one, b->ops[i].argv, 2);
         else
-            command_run_queued(c, one, b->ops[i].argv, 2);
+            command_run_apart(c, one, b->ops[i].argv, 2);
         if (st != ST_OK || (a->failed && b->atomic)) {
             a->dialect = DIALECT_KEYS;
             c->undo = true;

@@ -117,6 +117,7 @@ struct answer {
     size_t item;              /* where the current command's or operation's part of the answer begins */
     bool failed;              /* it is {"error": ... */
     int item_status;          /* ... which alone would have this status */
+    int failure_status;       /* of a transaction that the database failed in the middle of; 0: it did not */
     const struct http_op *op; /* BATCH */
 };
 
@@ -137,6 +138,9 @@ struct http_api {
 /* Runs the call's command through the dispatcher, as any command. */
 int64_t http_run_command(struct http_api *a, struct session *s, struct http_call *x,
                          const struct error *write_err);
+
+/* The status of an answer that says that the database has failed so. */
+int http_failure_status(enum status st);
 
 /* Appends what an answer says whose commit has failed; returns its status. */
 int http_failure_document(struct http_api *a, const struct error *err, enum http_dialect dialect,

@@ -270,6 +270,16 @@ static bool can_run(struct call *c, const struct pipeline *p)
     return true;
 }
 
+/* The database failed: one error is the whole answer, with the status that the failure has elsewhere. */
+static enum status fail(struct call *c, enum status st)
+{
+    struct answer *a = answer_of(c->reply);
+    c->all_of_it = true;
+    a->item = a->start;
+    a->failure_status = http_failure_status(st);
+    return st;
+}
+
 static enum status multi(struct call *c)
 {
     struct answer *a = answer_of(c->reply);
@@ -278,14 +288,16 @@ static enum status multi(struct call *c)
         return ST_OK;
     if (a->call->writes && c->write_err && c->write_err->code != ST_OK) {
         *c->err = *c->write_err;
-        return c->write_err->code;
+        return fail(c, c->write_err->code);
     }
     buf_add(a->out, "[", 1);
     for (size_t i = 0; i < p->n; i++) {
         if (i)
             buf_add(a->out, ",", 1);
         upstash_item_begin(a);
-        command_run_queued(c, p->commands[i].cmd, p->commands[i].argv, p->commands[i].argc);
+        enum status st = command_run_step(c, p->commands[i].cmd, p->commands[i].argv, p->commands[i].argc);
+        if (st != ST_OK)
+            return fail(c, st);
         upstash_item_end(a);
     }
     buf_add(a->out, "]", 1);

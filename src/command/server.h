@@ -136,7 +136,7 @@ struct server {
     bool sync_wanted;
     /* CONFIG SET durability: the worker does that behind the batch, too, and answers when it is done. */
     bool durability_wanted;
-    int64_t queued_wait;  /* the highest ticket that a command run by EXEC waits for */
+    int64_t apart_wait;   /* the highest ticket that a command waits for which ran within another one */
     bool end_batch;       /* what follows belongs to another batch */
     uint64_t saved_dirty; /* the engine's `dirty` when SAVE last succeeded */
     enum pause_mode pause;

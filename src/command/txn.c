@@ -252,8 +252,8 @@ static enum status watched_changed(struct call *c, const struct txn *t, bool *re
 }
 
 /* The arguments stay until the commit: rows borrow them. The session may begin another transaction before
-   that. */
-static void run_queue(struct call *c)
+   that. When the database fails, nothing that the commands did to rows or to the session remains. */
+static enum status run_queue(struct call *c)
 {
     struct txn *t = c->session->txn;
     struct queued *queue = t->queue;
@@ -263,10 +263,16 @@ static void run_queue(struct call *c)
         forget_watches(t, 0);
     }
     t->state = TXN_RUNNING;
+    struct kept before;
+    enum status st = ST_OK;
+    attempt_mark(c->session, &before);
     reply_array(c->reply, n);
-    for (size_t i = 0; i < n; i++)
-        command_run_queued(c, queue[i].cmd, queue[i].argv, queue[i].argc);
+    for (size_t i = 0; i < n && st == ST_OK; i++)
+        st = command_run_step(c, queue[i].cmd, queue[i].argv, queue[i].argc);
+    attempt_unmark(c->server, c->session, &before, st != ST_OK);
+    c->reply->resp = c->session->resp;
     txn_end(c->session);
+    return st;
 }
 
 static enum status exec(struct call *c)
@@ -282,6 +288,7 @@ static enum status exec(struct call *c)
         return ST_OK;
     }
     bool changed;
+    c->all_of_it = true;
     enum status st = watched_changed(c, t, &changed);
     if (st == ST_OK && !changed && t->writes && c->write_err && c->write_err->code != ST_OK) {
         *c->err = *c->write_err;
@@ -293,8 +300,7 @@ static enum status exec(struct call *c)
             reply_null_array(c->reply);
         return st;
     }
-    run_queue(c);
-    return ST_OK;
+    return run_queue(c);
 }
 
 /* ---- watching ---- */

@@ -235,7 +235,10 @@ enum status engine_begin(struct engine *e, bool write, struct error *ret_write_e
 void engine_enter(struct engine *e)
 {
     struct view *v = &e->view;
-    v->wrote = v->flushed_in_call = v->call_dbs_changed = false;
+    v->wrote = v->steps_wrote = v->flushed_in_call = v->call_dbs_changed = false;
+    v->call++;
+    v->step_undo = 0;
+    e->steps = e->steps_dirty = 0;
     e->call_err.code = ST_OK;
     /* After a command that failed midway its rows are still in the transaction: whatever is read there, the
        batch fails. */
@@ -244,20 +247,34 @@ void engine_enter(struct engine *e)
     v->call_ready = v->nready;
 }
 
+void engine_step(struct engine *e)
+{
+    struct view *v = &e->view;
+    e->steps++;
+    e->steps_dirty += v->wrote;
+    view_step(v);
+    arena_reset(&v->scratch);
+    keep_budget(e);
+}
+
 struct engine_trace engine_leave(struct engine *e, bool keep)
 {
     struct view *v = &e->view;
-    e->stats.commands++;
+    enum status failure = keep ? ST_OK : e->call_err.code;
+    bool wrote = keep && (v->wrote || v->steps_wrote);
+    int64_t wait = failure == ST_OK && v->wait > v->durable ? v->wait : 0;
+    e->stats.commands += 1 + e->steps;
+    if (keep)
+        e->stats.dirty += e->steps_dirty + v->wrote;
     if (keep)
         view_accept(v);
     else
-        view_undo(v);
+        view_undo(v, failure);
     if (e->call_err.code == ST_CONFLICT)
         v->poison = ST_CONFLICT;
     arena_reset(&v->scratch);
     keep_budget(e);
-    e->stats.dirty += keep && v->wrote;
-    return (struct engine_trace){.wrote = keep && v->wrote, .wait = v->wait > v->durable ? v->wait : 0};
+    return (struct engine_trace){.wrote = wrote, .wait = wait};
 }
 
 bool engine_conflicted(const struct engine *e)

@@ -1,7 +1,8 @@
 /* Runs batches: every command that is ready in this turn of the loop, in order, in one transaction.
 
      engine_begin   one clock value, one transaction (a write one when any command of the batch may write)
-     per command:   engine_enter → handler → engine_leave (keeps or undoes what the handler did)
+     per command:   engine_enter → handler → engine_leave (keeps or undoes what the handler did);
+                    commands that are one step together (EXEC) are one call, with engine_step between them
      engine_commit  the changed rows go to the store in one commit, which has a ticket
 
    What was committed becomes durable later, in the order of tickets (with some stores: before engine_commit
@@ -81,13 +82,18 @@ enum status engine_begin(struct engine *e, bool write, struct error *ret_write_e
 /* Where the view describes a failure of the running command. */
 struct error *engine_error(struct engine *e);
 
-/* Around each command. keep: the handler succeeded. */
+/* Around each command. keep: the handler succeeded. If not, all that was done since engine_enter is
+   undone; a reply that only says what failed waits for nothing. */
 void engine_enter(struct engine *e);
 struct engine_trace {
     bool wrote;   /* the command changed rows */
     int64_t wait; /* the ticket that must be durable before its reply may leave; 0: none */
 };
 struct engine_trace engine_leave(struct engine *e, bool keep);
+
+/* Of a call that consists of several commands: one of them is over. What it borrowed is given back; what it
+   did is kept, or undone, with the others. */
+void engine_step(struct engine *e);
 
 /* Another writer was in the way of the running batch (ST_CONFLICT): it cannot be committed. Whatever its
    commands said is void, and they may be run again in another one. */

@@ -10,8 +10,9 @@ struct engine {
     struct view view;
     struct engine_stats stats;
     struct error call_err;
-    bool in_write;        /* the running transaction may write */
-    unsigned field_steps; /* in a row */
+    uint64_t steps, steps_dirty; /* of the running call: how many are over, how many of those wrote */
+    bool in_write;               /* the running transaction may write */
+    unsigned field_steps;        /* in a row */
     bool unsure;  /* memory may be behind the tables: a commit's outcome or the databases are not known */
     bool later;   /* commits become durable after they have returned */
     int64_t last; /* the ticket of the last commit */

@@ -98,7 +98,7 @@ static enum status purge(struct engine *e, enum key_order order,
         view_accept(v);
         return engine_commit(e, NULL, err);
     }
-    view_undo(v);
+    view_undo(v, st);
     store_rollback(e->store);
     view_rolled_back(v);
     return st;

@@ -427,25 +427,54 @@ void view_counts(const struct view *v, struct db_row *ret)
 
 /* ---- the end of a call ---- */
 
+/* Who watches a key that has appeared is told. */
+static void touch_appeared(struct view *v, const struct row_undo *u)
+{
+    if (v->nwatches && u->fresh->type != ROW_NONE && !live(v, u->old))
+        view_touch(v, u->fresh->db, row_key(u->fresh));
+}
+
+/* Of a row that several steps changed, only the first and the last state matter. */
+void view_step(struct view *v)
+{
+    size_t n = v->step_undo;
+    for (size_t i = v->step_undo; i < v->nundo; i++) {
+        struct row_undo u = v->undo[i];
+        struct change *c = &v->changes[u.fresh->change];
+        touch_appeared(v, &u);
+        if (c->call == v->call) {
+            assert(v->undo[c->undo].fresh == u.old);
+            v->undo[c->undo].fresh = u.fresh;
+            row_free(u.old);
+        } else {
+            c->call = v->call;
+            c->undo = n;
+            v->undo[n++] = u;
+        }
+    }
+    v->nundo = v->step_undo = n;
+    v->steps_wrote |= v->wrote;
+    v->wrote = false;
+}
+
 void view_accept(struct view *v)
 {
     v->kept |= view_has_changes(v);
     for (size_t i = 0; i < v->nundo; i++) {
-        const struct row *fresh = v->undo[i].fresh;
-        struct row *old = v->undo[i].old;
-        if (v->nwatches && fresh->type != ROW_NONE && !live(v, old))
-            view_touch(v, fresh->db, row_key(fresh));
-        if (old->dirty)
-            row_free(old);
+        if (i >= v->step_undo)
+            touch_appeared(v, &v->undo[i]);
+        if (v->undo[i].old->dirty)
+            row_free(v->undo[i].old);
     }
     v->nundo = 0;
     items_accept(&v->items);
+    view_settle_call_watches(v, true);
 }
 
-void view_undo(struct view *v)
+void view_undo(struct view *v, enum status why)
 {
-    if (v->wrote && v->flushed_in_call)
-        v->poison = ST_INTERNAL;
+    if (v->flushed_in_call && v->poison == ST_OK)
+        v->poison = why != ST_OK ? why : ST_INTERNAL;
     while (v->nundo) {
         struct row_undo u = v->undo[--v->nundo];
         cache_replace(v->cache, u.fresh, u.old);
@@ -468,6 +497,7 @@ void view_undo(struct view *v)
         memcpy(v->dbs, v->call_dbs, v->ndbs * sizeof *v->dbs);
         v->next_number = v->call_next_number;
     }
+    view_settle_call_watches(v, false);
 }
 
 /* ---- the end of a batch ---- */
@@ -615,7 +645,7 @@ static void flushed(struct view *v, const struct changes *applied)
     for (size_t i = 0; i < applied->ndbs; i++)
         v->db_written[applied->dbs[i].db] = true;
     items_flushed(&v->items);
-    v->flushed_in_call = true;
+    v->flushed_in_call |= v->wrote || v->steps_wrote;
 }
 
 enum status view_flush(struct view *v)

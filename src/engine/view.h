@@ -119,6 +119,7 @@ struct view_watch {
     struct slice key; /* the caller's, until view_unwatch */
     bool touched;
     bool unsettled; /* it was in the batch that is running */
+    bool in_call;   /* ... and in its running call */
     struct view_watch *next, **link;
     size_t *count;
 };

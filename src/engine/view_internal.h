@@ -12,7 +12,9 @@
 struct change {
     struct row *was;
     struct row *now;
-    bool pending; /* not in the tables of the running transaction yet */
+    bool pending;  /* not in the tables of the running transaction yet */
+    uint64_t call; /* the last call of several steps that changed it ... */
+    size_t undo;   /* ... and where it noted so, for undoing; only before the running step */
 };
 
 /* A key under which something appeared that a blocked client may want. */
@@ -51,7 +53,8 @@ struct view {
 
     struct view_watch *watches[VIEW_WATCH_CHAINS];
     size_t nwatches;
-    bool touched; /* one of them, in this batch */
+    bool touched;      /* one of them, in this batch */
+    bool call_touched; /* ... in the running call */
 
     int64_t id_next, id_end; /* reserved ids; the block ends before id_end */
     bool id_block_is_new;    /* reserved in the running transaction */
@@ -95,9 +98,12 @@ struct view {
     struct db_row *call_dbs; /* as dbs_before, for the running call, when call_dbs_changed */
     uint32_t call_next_number;
     bool call_dbs_changed;
-    bool wrote;
-    int64_t wait; /* the highest ticket of what the call wrote or saw */
-    bool flushed_in_call;
+    uint64_t call;        /* its number */
+    size_t step_undo;     /* where the running step's entries of undo begin */
+    bool steps_wrote;     /* the steps before the running one changed something */
+    bool wrote;           /* the running one did */
+    int64_t wait;         /* the highest ticket of what the call wrote or saw */
+    bool flushed_in_call; /* something that it wrote is in the running transaction */
     bool counts_lookups;
     struct arena scratch;
 };
@@ -126,7 +132,8 @@ enum status view_expired_fields(struct view *v, const struct row_ext *e, int64_t
 void view_touch(struct view *v, uint32_t number, struct slice key);
 enum status view_touch_swapped(struct view *v, uint32_t a, uint32_t b) MUST_CHECK;
 
-/* The batch that marked them has ended. */
+/* The call that marked them is kept or undone; the batch has ended. */
+void view_settle_call_watches(struct view *v, bool kept);
 void view_settle_watches(struct view *v, bool committed);
 
 /* Notes items that no key will refer to, for the sweeper. */
@@ -162,8 +169,12 @@ enum status view_flush(struct view *v) MUST_CHECK;
 /* Every database as this batch sees it: ret has room for all. */
 void view_counts(const struct view *v, struct db_row *ret);
 
-void view_accept(struct view *v); /* the running call is kept */
-void view_undo(struct view *v);   /* ... or undone */
+/* A step of the running call is over, and another may come. Costs memory for what the call changed, not for
+   how often it did. */
+void view_step(struct view *v);
+
+void view_accept(struct view *v);                /* the running call is kept */
+void view_undo(struct view *v, enum status why); /* ... or undone; why: what failed, if anything did */
 
 /* The batch is committed: changed rows become clean. Or it is not: everything is as before. */
 void view_committed(struct view *v);

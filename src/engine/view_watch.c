@@ -13,7 +13,7 @@ static struct view_watch **chain(struct view *v, struct slice key)
 void view_watch(struct view *v, struct view_watch *w)
 {
     struct view_watch **head = chain(v, w->key);
-    w->touched = w->unsettled = false;
+    w->touched = w->unsettled = w->in_call = false;
     w->count = &v->nwatches;
     w->link = head;
     w->next = *head;
@@ -34,7 +34,20 @@ void view_unwatch(struct view_watch *w)
 static void touch(struct view *v, struct view_watch *w)
 {
     if (!w->touched)
-        w->touched = w->unsettled = v->touched = true;
+        w->touched = w->unsettled = w->in_call = v->touched = v->call_touched = true;
+}
+
+void view_settle_call_watches(struct view *v, bool kept)
+{
+    if (!v->call_touched)
+        return;
+    v->call_touched = false;
+    for (size_t i = 0; i < VIEW_WATCH_CHAINS; i++) {
+        for (struct view_watch *w = v->watches[i]; w; w = w->next) {
+            w->touched &= kept || !w->in_call;
+            w->in_call = false;
+        }
+    }
 }
 
 void view_settle_watches(struct view *v, bool committed)

@@ -23,7 +23,8 @@
 
 struct stack {
     struct store *store;
-    struct store *fault; /* the part of it that can be told to fail */
+    struct store *fault; /* the part of it that can be told to fail ... */
+    struct store *reads; /* ... or, with a journal, what the commands read through */
     struct engine *engine;
     struct config config;
     struct commons commons;
@@ -83,7 +84,10 @@ static inline enum status stack_open_store(struct stack *k, const struct store_o
     st = jrecover(inner, o->url, &last, &k->err);
     if (st == ST_OK)
         st = store_open(&ro, &reader, &k->err);
-    return st == ST_OK ? jstore_open(reader, k->fault, last, o, j, &k->store, &k->err) : st;
+    if (st != ST_OK)
+        return st;
+    k->reads = fault_new(reader);
+    return jstore_open(k->reads, k->fault, last, o, j, &k->store, &k->err);
 }
 
 /* j: NULL for a store without a journal. */
@@ -163,8 +167,9 @@ static inline enum status stack_settle(struct stack *k, int64_t ticket, struct e
     return st;
 }
 
-/* One batch, one transaction. */
-static inline void stack_run(struct stack *k, const char *const *lines, size_t n, struct answers *out)
+/* One batch, one transaction, of one session. */
+static inline void stack_run_as(struct stack *k, struct session *session, const char *const *lines, size_t n,
+                                struct answers *out)
 {
     struct slice *argv[BATCH_MAX];
     int argc[BATCH_MAX];
@@ -177,7 +182,7 @@ static inline void stack_run(struct stack *k, const char *const *lines, size_t n
     for (size_t i = 0; i < n; i++) {
         argv[i] = arena_alloc(&k->args, ARGS_MAX * sizeof **argv);
         argc[i] = split(&k->args, lines[i], argv[i]);
-        write |= command_may_write(&k->session, command_find(argv[i][0]), argv[i], argc[i]);
+        write |= command_may_write(session, command_find(argv[i][0]), argv[i], argc[i]);
         write |= slice_is(argv[i][0], "exec"); /* its queue is not there yet */
     }
     enum status st = engine_begin(k->engine, write, &write_err, &err);
@@ -186,8 +191,8 @@ static inline void stack_run(struct stack *k, const char *const *lines, size_t n
         write_err = err;
     resp_reply_init(&reply, &out->bytes, 2);
     for (size_t i = 0; i < n; i++) {
-        depends[i] = command_run(&k->server, &k->session, command_find(argv[i][0]), argv[i], argc[i],
-                                 &reply.base, &write_err);
+        depends[i] = command_run(&k->server, session, command_find(argv[i][0]), argv[i], argc[i], &reply.base,
+                                 &write_err);
         out->end[i] = out->bytes.len;
     }
     if (st == ST_OK)
@@ -209,6 +214,11 @@ static inline void stack_run(struct stack *k, const char *const *lines, size_t n
         buf_release(&was);
     }
     arena_reset(&k->args);
+}
+
+static inline void stack_run(struct stack *k, const char *const *lines, size_t n, struct answers *out)
+{
+    stack_run_as(k, &k->session, lines, n, out);
 }
 
 #endif
