@@ -7,6 +7,7 @@
    a file, the name of one, or syncs CRASH_KILL_HALF  with any value: if that call is a write, the first half
    of it is done before CRASH_LIE      with any value: syncs are neither done nor recorded, but reported as
    done; the disk that the tests must notice
+     CRASH_NO_READS a path: while there is a file of that name, nothing can be read from the files
 
    Only one call at a time, over all processes, is done and recorded, so that the order of the recording is
    the order of what happened. Syncs are the exception: they go on beside other calls, and their beginning and
@@ -41,6 +42,7 @@
 static struct {
     bool on;
     bool lie, half;
+    const char *no_reads;
     char folder[PATH_MAX];
     size_t folder_len;
     int fd; /* of the log, which is also the lock between processes; -1: nothing is recorded */
@@ -78,6 +80,7 @@ __attribute__((constructor)) static void start(void)
     memcpy(recorder.folder, folder, recorder.folder_len + 1);
     recorder.lie = getenv("CRASH_LIE") != NULL;
     recorder.half = getenv("CRASH_KILL_HALF") != NULL;
+    recorder.no_reads = getenv("CRASH_NO_READS");
     const char *kill_at = getenv("CRASH_KILL_AT");
     recorder.kill_at = kill_at ? strtoull(kill_at, NULL, 10) : 0;
     const char *log = getenv("CRASH_LOG");
@@ -291,6 +294,28 @@ int rename(const char *old, const char *new)
 }
 
 /* ---- the calls: data ---- */
+
+static ssize_t read_at(ssize_t (*next)(int, void *, size_t, off_t), int fd, void *data, size_t n,
+                       off_t offset)
+{
+    if (recorder.no_reads && file_of(fd) && access(recorder.no_reads, F_OK) == 0) {
+        errno = ETIMEDOUT; /* EIO is damage to SQLite */
+        return -1;
+    }
+    return next(fd, data, n, offset);
+}
+
+ssize_t pread(int fd, void *data, size_t n, off_t offset)
+{
+    NEXT(pread);
+    return read_at(next, fd, data, n, offset);
+}
+
+ssize_t pread64(int fd, void *data, size_t n, off_t offset)
+{
+    NEXT(pread64);
+    return read_at(next, fd, data, n, offset);
+}
 
 static ssize_t write_at(ssize_t (*next)(int, const void *, size_t, off_t), int fd, const void *data, size_t n,
                         off_t offset)
