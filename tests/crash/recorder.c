@@ -8,6 +8,7 @@
    of it is done before CRASH_LIE      with any value: syncs are neither done nor recorded, but reported as
    done; the disk that the tests must notice
      CRASH_NO_READS a path: while there is a file of that name, nothing can be read from the files
+     CRASH_FIRST    with any value: that concerns only the program's first thread
 
    Only one call at a time, over all processes, is done and recorded, so that the order of the recording is
    the order of what happened. Syncs are the exception: they go on beside other calls, and their beginning and
@@ -43,6 +44,7 @@ static struct {
     bool on;
     bool lie, half;
     const char *no_reads;
+    bool first;
     char folder[PATH_MAX];
     size_t folder_len;
     int fd; /* of the log, which is also the lock between processes; -1: nothing is recorded */
@@ -81,6 +83,7 @@ __attribute__((constructor)) static void start(void)
     recorder.lie = getenv("CRASH_LIE") != NULL;
     recorder.half = getenv("CRASH_KILL_HALF") != NULL;
     recorder.no_reads = getenv("CRASH_NO_READS");
+    recorder.first = getenv("CRASH_FIRST") != NULL;
     const char *kill_at = getenv("CRASH_KILL_AT");
     recorder.kill_at = kill_at ? strtoull(kill_at, NULL, 10) : 0;
     const char *log = getenv("CRASH_LOG");
@@ -298,7 +301,8 @@ int rename(const char *old, const char *new)
 static ssize_t read_at(ssize_t (*next)(int, void *, size_t, off_t), int fd, void *data, size_t n,
                        off_t offset)
 {
-    if (recorder.no_reads && file_of(fd) && access(recorder.no_reads, F_OK) == 0) {
+    bool fails = !recorder.first || gettid() == getpid();
+    if (recorder.no_reads && file_of(fd) && fails && access(recorder.no_reads, F_OK) == 0) {
         errno = ETIMEDOUT; /* EIO is damage to SQLite */
         return -1;
     }

@@ -13,19 +13,25 @@ from harness.resp import encode
 pytestmark = pytest.mark.sqlite
 
 ABORTED = b"EXECABORT Transaction discarded because of a failure of the database: IOERR "
-MODES = {"journal": [], "direct": DIRECT, "everysec": ["--durability", "everysec"]}
+# With a journal, the first thread reads and another one writes, which may well go on.
+MODES = {
+    "journal": ([], {"CRASH_FIRST": 1}),
+    "everysec": (["--durability", "everysec"], {"CRASH_FIRST": 1}),
+    "nothing works": ([], {}),
+    "direct": (DIRECT, {}),
+}
 
 
 class Disk:
     """A server whose files cannot be read while this is entered, and a hash that is not in its memory."""
 
-    def __init__(self, fleet, folder, options):
+    def __init__(self, fleet, folder, options, what):
         self.flag = folder / "no-reads"
         files = folder / "files"
         files.mkdir()
         self.larder = fleet.new(
             HttpLarder, "--cache-memory", "64kb", "--page-cache", "64kb", *options,
-            data=store.SqliteStore(files), env=recorded(files, CRASH_NO_READS=self.flag),
+            data=store.SqliteStore(files), env=recorded(files, CRASH_NO_READS=self.flag, **what),
         ).start()  # fmt: skip
         with self.larder.connect() as c:
             for i in range(0, 5000, 500):
@@ -51,7 +57,7 @@ class Disk:
 
 @pytest.fixture(params=MODES)
 def disk(request, fleet, tmp_path):
-    return Disk(fleet, tmp_path, MODES[request.param])
+    return Disk(fleet, tmp_path, *MODES[request.param])
 
 
 def untouched(connection):
