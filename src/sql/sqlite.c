@@ -101,9 +101,17 @@ static int system_errno(struct sqlite *c, int rc)
     return e;
 }
 
+static enum status log_is_cut(struct error *err)
+{
+    return error_set(err, ST_IO, "the database's -wal file was cut short while it was in use");
+}
+
 enum status sqlite_fail(struct sqlite *c, int rc, struct error *err)
 {
     int ext = (rc & 0xff) == (sqlite3_errcode(c->db) & 0xff) ? sqlite3_extended_errcode(c->db) : rc;
+    if (ext == SQLITE_IOERR_SHORT_READ || /* SQLite says that of the log alone */
+        ((rc & 0xff) == SQLITE_IOERR && c->walfile && walfile_is_cut(c->walfile)))
+        return log_is_cut(err);
     int e = system_errno(c, ext);
     enum status st = sqlite_status(ext, e);
     bool sys = e != 0 && ((ext & 0xff) == SQLITE_IOERR || (ext & 0xff) == SQLITE_CANTOPEN);
@@ -271,6 +279,8 @@ static enum status check_files(struct sqlite *c, struct error *err)
     int moved = 0;
     if (sqlite3_file_control(c->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved)
         return error_set(err, ST_IO, "the database file was removed or replaced while it was in use");
+    if (walfile_is_cut(c->walfile))
+        return log_is_cut(err);
     return wal_healthy(c->wal, err);
 }
 

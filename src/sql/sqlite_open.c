@@ -138,7 +138,7 @@ static enum status start_log(struct sqlite *c, struct error *err)
     enum status st = sqlite_exec(&c->base, "BEGIN IMMEDIATE; COMMIT", err);
     if (st != ST_OK)
         return st;
-    st = wal_start(path, sqlite3_filename_wal(path), &c->sync_us, &c->wal, err);
+    st = wal_start(path, sqlite3_filename_wal(path), c->page_size, &c->sync_us, &c->wal, err);
     if (st == ST_OK)
         wal_set_syncing(c->wal, c->sync == SQL_SYNC_SECOND);
     return st;
@@ -149,8 +149,12 @@ void sqlite_close(struct sql *base)
     struct sqlite *c = conn_of(base);
     sqlite_rollback(base);
     if (c->wal) {
+        bool whole = wal_is_whole(c->wal) && !walfile_is_cut(c->walfile);
         wal_stop(c->wal);
-        (void)sqlite3_wal_checkpoint_v2(c->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+        if (whole)
+            (void)sqlite3_wal_checkpoint_v2(c->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+        else /* nor the one that SQLite makes of itself: what is not there would be copied as zeros */
+            sqlite3_db_config(c->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     }
     sqlite3_stmt *own[] = {c->begin_read,       c->begin_write, c->commit,    c->rollback,
                            c->get_data_version, c->free_pages,  c->page_count};

@@ -47,6 +47,8 @@ struct wal {
 
     pthread_mutex_t checkpoint; /* held by whoever runs one */
     sqlite3 *db;                /* the checkpointer's own connection */
+    int64_t page_size;
+    atomic_llong end;      /* of what the last commit left in the log, in bytes */
     atomic_int copied;     /* pages of the log that are in the database, as far as the background knows */
     atomic_bool unsynced;  /* committed since the last sync */
     atomic_int sync_errno; /* of the syncer's last sync, 0 when it went well */
@@ -69,7 +71,8 @@ static void *run_checkpointer(void *arg)
            when it can grow no more either, the owner's commit fails and says so. */
         pthread_mutex_lock(&w->checkpoint);
         int in_log = 0, copied = 0;
-        if (sqlite3_wal_checkpoint_v2(w->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log, &copied) == SQLITE_OK)
+        if (wal_is_whole(w) &&
+            sqlite3_wal_checkpoint_v2(w->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log, &copied) == SQLITE_OK)
             atomic_store(&w->copied, copied);
         pthread_mutex_unlock(&w->checkpoint);
 
@@ -120,6 +123,16 @@ static void *run_syncer(void *arg)
     return NULL;
 }
 
+/* Of SQLite's format: a header, then each page behind a header of its own. */
+#define LOG_HEADER   32
+#define FRAME_HEADER 24
+
+bool wal_is_whole(const struct wal *w)
+{
+    struct stat sb;
+    return fstat(w->fd, &sb) != 0 || sb.st_size >= atomic_load(&w->end);
+}
+
 /* A connection that only checkpoints. It must have read once to know that there is a log at all. */
 static enum status open_checkpointer(struct wal *w, const char *path, struct error *err)
 {
@@ -129,6 +142,8 @@ static enum status open_checkpointer(struct wal *w, const char *path, struct err
                           "PRAGMA wal_autocheckpoint=0; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-64;"
                           "PRAGMA journal_size_limit=67108864; PRAGMA schema_version",
                           NULL, NULL, NULL);
+    if (rc == SQLITE_OK) /* the owner copies at the end, if at all */
+        rc = sqlite3_db_config(w->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     if (rc != SQLITE_OK)
         return error_set(err, ST_IO, "cannot open a second connection to the database: %s",
                          w->db ? sqlite3_errmsg(w->db) : sqlite3_errstr(rc));
@@ -168,10 +183,11 @@ static int start_threads(struct wal *w)
     return e;
 }
 
-enum status wal_start(const char *path, const char *wal_path, struct histogram *sync_us, struct wal **ret,
-                      struct error *err)
+enum status wal_start(const char *path, const char *wal_path, int64_t page_size, struct histogram *sync_us,
+                      struct wal **ret, struct error *err)
 {
     struct wal *w = mem_zalloc(sizeof *w);
+    w->page_size = page_size;
     w->sync_us = sync_us;
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
@@ -225,6 +241,7 @@ void wal_committed(struct wal *w, int pages)
         atomic_store(&w->copied, 0);
     }
     w->pages = pages;
+    atomic_store(&w->end, LOG_HEADER + pages * (FRAME_HEADER + w->page_size));
     if (!atomic_load_explicit(&w->unsynced, memory_order_relaxed))
         atomic_store(&w->unsynced, true);
     if (pages - w->asked_at >= CHECKPOINT_PAGES) {
@@ -240,7 +257,7 @@ void wal_keep_short(struct wal *w, sqlite3 *owner, int busy_ms)
 {
     bool over = w->pages >= LIMIT_PAGES;
     bool few_left = w->pages >= CHECKPOINT_PAGES && w->pages - atomic_load(&w->copied) <= FEW_PAGES;
-    if ((!over && !few_left) || clock_mono_us() < w->retry)
+    if ((!over && !few_left) || clock_mono_us() < w->retry || !wal_is_whole(w))
         return;
     if (over)
         pthread_mutex_lock(&w->checkpoint);
@@ -253,6 +270,7 @@ void wal_keep_short(struct wal *w, sqlite3 *owner, int busy_ms)
     if (rc == SQLITE_OK) {
         w->pages = 0;
         w->asked_at = 0;
+        atomic_store(&w->end, 0);
         atomic_store(&w->copied, 0);
     } else {
         w->retry = clock_mono_us() + (over ? OVER_RETRY_US : RETRY_US);

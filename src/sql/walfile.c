@@ -11,7 +11,12 @@
      back must not be written when their place belongs to another connection.
 
    When keeping back has cost frames, because they could not be written, the transaction must fail, whatever
-   SQLite was about to do: from then on the log cannot be written until the lock is let go. */
+   SQLite was about to do: from then on the log cannot be written until the lock is let go.
+
+   SQLite believes the wal-index, and never looks whether what that says is still in the log. It writes each
+   frame behind the last one, so that a file that ends before that place has been cut short by somebody else.
+   Others who cut it as SQLite does, when all of it is in the database, have the log start over at its header.
+   After that has been noticed the log cannot be written any more. */
 #include "sql/walfile.h"
 
 #include <assert.h>
@@ -57,6 +62,7 @@ struct walfile {
     sqlite3_int64 next; /* where the last write ended; -1: nobody knows */
     int page;           /* its size; 0 when not known yet */
     enum { BETWEEN_FRAMES, AFTER_HEADER, AFTER_COMMIT_HEADER } part;
+    bool cut;   /* the file has become shorter than what was written to it */
     int failed; /* why frames from lost on are not in the file, until the lock is let go */
     int failed_errno;
     sqlite3_int64 lost;
@@ -78,11 +84,25 @@ static uint32_t read_u32(const unsigned char *p)
 
 /* ---- the log ---- */
 
+/* Whether all that stands before this place is there; a size that cannot be had is no reason to doubt it. */
+static bool reaches(struct walfile *w, sqlite3_int64 at)
+{
+    sqlite3_int64 size;
+    if (!w->cut && w->log.real->xFileSize(w->log_file, &size) == SQLITE_OK && size < at)
+        w->cut = true;
+    return !w->cut;
+}
+
+static int write_file(struct walfile *w, const void *p, int n, sqlite3_int64 at)
+{
+    return reaches(w, at) ? w->log.real->xWrite(w->log_file, p, n, at) : SQLITE_IOERR_WRITE;
+}
+
 static int flush(struct walfile *w)
 {
     if (w->n == 0)
         return SQLITE_OK;
-    int rc = w->log.real->xWrite(w->log_file, w->buffer, w->n, w->start);
+    int rc = write_file(w, w->buffer, w->n, w->start);
     w->n = 0;
     if (rc != SQLITE_OK) {
         w->failed = rc;
@@ -126,7 +146,7 @@ static int write_through(struct walfile *w, const void *p, int n, sqlite3_int64 
     w->next = -1;
     int rc = flush(w);
     if (rc == SQLITE_OK)
-        rc = w->log.real->xWrite(w->log_file, p, n, at);
+        rc = write_file(w, p, n, at);
     if (rc != SQLITE_OK)
         return rc;
     w->next = at + n;
@@ -188,7 +208,9 @@ static int log_read(sqlite3_file *f, void *p, int n, sqlite3_int64 at)
         if (rc != SQLITE_OK)
             return rc;
     }
-    return w->log.real->xRead(f, p, n, at);
+    int rc = w->log.real->xRead(f, p, n, at);
+    w->cut |= rc == SQLITE_IOERR_SHORT_READ; /* nobody asks for frames that were never there */
+    return rc;
 }
 
 static int log_sync(sqlite3_file *f, int flags)
@@ -200,6 +222,8 @@ static int log_sync(sqlite3_file *f, int flags)
     int64_t start = clock_mono_us();
     rc = w->log.real->xSync(f, flags);
     histogram_add_shared(w->sync_us, (uint64_t)(clock_mono_us() - start));
+    if (rc == SQLITE_OK && !reaches(w, w->next))
+        rc = SQLITE_IOERR_FSYNC; /* it was there, and is not now */
     return rc;
 }
 
@@ -302,6 +326,11 @@ struct walfile *walfile_new(struct histogram *sync_us)
     w->vfs.xOpen = open_file;
     sqlite3_vfs_register(&w->vfs, 0);
     return w;
+}
+
+bool walfile_is_cut(const struct walfile *w)
+{
+    return w->cut;
 }
 
 const char *walfile_name(const struct walfile *w)

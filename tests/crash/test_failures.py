@@ -317,6 +317,57 @@ def test_the_file_is_removed_while_it_is_served(fleet):
     larder.kill()
 
 
+CUT = "the database's -wal file was cut short while it was in use"
+
+
+@pytest.mark.parametrize("part", [0, 0.5, 0.99])
+@pytest.mark.parametrize("options", [[], DIRECT, EVERYSEC], ids=["journal", "direct", "everysec"])
+def test_the_log_is_cut_short_while_it_is_served(fleet, options, part):
+    """What is written behind the gap would be lost with the next start: no such write is acknowledged."""
+    larder = fleet.larder(*options)
+    path = pathlib.Path(f"{larder.store.path}-wal")
+    with larder.connect() as c:
+        c("MSET", *(word for i in range(500) for word in (f"k{i}", "v" * 200)))
+        c("SAVE")
+        os.truncate(path, int(path.stat().st_size * part))
+        if options == EVERYSEC:  # a write that is not waited for is in memory; the next ones are not
+            wait.until(lambda: c.call("SET", "k", "w").is_error, "writes are refused")
+        for i in range(5):
+            error = c.error("SET", f"new{i}", "w")
+            assert error.startswith("IOERR ") and CUT in error, error
+        assert c("PING") == b"PONG"
+        for key, value in (("k7", b"v" * 200), ("new1", None)):  # right, or an error where pages are missing; never wrong
+            reply = c.call("GET", key)
+            assert reply.value == value or reply.is_error and CUT in reply.value.decode(), reply.raw
+        with pytest.raises(ServerError, match="IOERR"):
+            c("MSET", "x", "1", "y", "2")
+    if options != DIRECT:  # there, every command fails before anything is to be committed
+        assert CUT in larder.log_text()
+    before = larder.store.path.read_bytes()
+    larder.process.send_signal(signal.SIGTERM)
+    assert larder.process.wait(60) >= 0, "ended by a signal"
+    larder.process = None
+    assert larder.store.path.read_bytes() == before, "frames that are not there were copied into the database"
+
+
+def test_a_log_that_others_cut_as_sqlite_does_is_none_that_was_cut_short(fleet):
+    """A checkpoint of another process empties it when all of it is in the database."""
+    larder = fleet.larder()
+    path = pathlib.Path(f"{larder.store.path}-wal")
+    with larder.connect() as c:
+        for round_ in range(5):
+            c("MSET", *(word for i in range(200) for word in (f"k{i}", f"{round_}" * 200)))
+            c("SAVE")
+            other = sqlite3.connect(larder.store.path, timeout=60)
+            wait.until(lambda: other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0, "the log is empty")
+            other.close()
+            assert path.stat().st_size == 0
+            c("SET", "after", str(round_))
+            assert c("GET", "k7") == b"%d" % round_ * 200
+    larder.stop()
+    larder.check()
+
+
 # --- others at work in the same file
 
 
