@@ -126,6 +126,25 @@ static void log_warnings(const struct config *c)
     }
 }
 
+/* Options of Redis that were set and mean nothing here: whoever set them should know. */
+static void log_idle_options(const struct config *c)
+{
+    const struct option *o;
+    struct buf names = {0}, value = {0};
+    for (int i = 0; (o = config_option(i)); i++) {
+        if (!o->idle)
+            continue;
+        value.len = 0;
+        config_get(c, o, false, &value);
+        if (!slice_is(buf_slice(&value), o->initial))
+            buf_addf(&names, "%s%s", names.len ? "," : "", o->name);
+    }
+    if (names.len)
+        log_warning("these options of Redis have no effect", "names=%.*s", (int)names.len, names.p);
+    buf_release(&names);
+    buf_release(&value);
+}
+
 static bool ends_with(const char *s, const char *end)
 {
     size_t n = strlen(s), m = strlen(end);
@@ -398,6 +417,7 @@ static int serve_and_log(struct config *c)
     if (log_set_file(c->logfile, &err) != ST_OK)
         return complain(err.text, EXIT_FAILURE);
     log_warnings(c);
+    log_idle_options(c);
     umask(umask(0) | 027); /* the data is not for everyone */
     signals_block(&signals);
     enum status st = serve(c, &signals, &err);

@@ -1,8 +1,7 @@
 /* CONFIG: reading and changing the configuration while running.
 
-   Our own options come from config/'s table. Clients also ask for options of Redis that mean nothing here,
-   most of them to find out how the server behaves: those have a fixed, true answer, and can be "set" to that
-   answer alone. */
+   Options come from config/'s table, also those of Redis that mean nothing here: clients ask for them, or set
+   them, and go by the answer. */
 #include "command/command.h"
 
 #include <assert.h>
@@ -13,69 +12,6 @@
 #include "command/args.h"
 #include "command/server.h"
 #include "config/config.h"
-
-static const struct fixed_option {
-    const char *name, *value;
-} fixed_options[] = {
-    /* nothing is evicted: memory is a cache over the database */
-    {"maxmemory", "0"},
-    {"maxmemory-policy", "noeviction"},
-    {"maxmemory-samples", "5"},
-    {"maxmemory-clients", "0"},
-    /* there are no snapshots and no append-only file: the database is the persistence */
-    {"save", ""},
-    {"appendonly", "no"},
-    {"rdbcompression", "no"},
-    {"rdbchecksum", "no"},
-    /* how values are represented as OBJECT ENCODING tells it */
-    {"hash-max-listpack-entries", "512"},
-    {"hash-max-listpack-value", "64"},
-    {"hash-max-ziplist-entries", "512"},
-    {"hash-max-ziplist-value", "64"},
-    {"list-compress-depth", "0"},
-    {"list-max-listpack-size", "-2"},
-    {"list-max-ziplist-size", "-2"},
-    {"set-max-intset-entries", "512"},
-    {"zset-max-listpack-entries", "128"},
-    {"zset-max-listpack-value", "64"},
-    {"zset-max-ziplist-entries", "128"},
-    {"zset-max-ziplist-value", "64"},
-    /* what this server is not */
-    {"activedefrag", "no"},
-    {"aclfile", ""},
-    {"cluster-enabled", "no"},
-    {"daemonize", "no"},
-    {"enable-module-command", "no"},
-    {"io-threads", "1"},
-    {"min-replicas-to-write", "0"},
-    {"min-slaves-to-write", "0"},
-    {"notify-keyspace-events", ""},
-    {"replicaof", ""},
-    {"slaveof", ""},
-    {"supervised", "no"},
-    {"syslog-enabled", "no"},
-    {"tls-client-cert-file", ""},
-    {"tls-client-key-file", ""},
-    {"tls-client-key-file-pass", ""},
-    {"tls-cluster", "no"},
-    {"tls-dh-params-file", ""},
-    {"tls-replication", "no"},
-    /* deleting never waits for the size of what is deleted */
-    {"lazyfree-lazy-eviction", "yes"},
-    {"lazyfree-lazy-expire", "yes"},
-    {"lazyfree-lazy-server-del", "yes"},
-    {"lazyfree-lazy-user-del", "yes"},
-    {"lazyfree-lazy-user-flush", "yes"},
-    {NULL, NULL},
-};
-
-static const struct fixed_option *find_fixed(struct slice name)
-{
-    for (const struct fixed_option *f = fixed_options; f->name; f++)
-        if (slice_is(name, f->name))
-            return f;
-    return NULL;
-}
 
 /* ---- CONFIG GET ---- */
 
@@ -101,29 +37,35 @@ static bool reply_name(struct call *c, const char *name)
     return true;
 }
 
+static void reply_value(struct call *c, const struct option *o)
+{
+    struct buf value = {0};
+    config_get(c->server->config, o, false, &value);
+    if (strcmp(o->name, "store") == 0) {
+        char shown[512];
+        buf_add(&value, "", 1);
+        reply_bulk_str(c->reply, hide_password(shown, sizeof shown, value.p));
+    } else {
+        reply_bulk(c->reply, buf_slice(&value));
+    }
+    buf_release(&value);
+}
+
 static enum status config_get_command(struct call *c)
 {
     const struct option *o;
+    const struct old_name *name;
     size_t n = 0, mark = reply_begin_deferred(c->reply);
     for (int i = 0; (o = config_option(i)); i++) {
         if (!reply_name(c, o->name))
             continue;
-        struct buf value = {0};
-        config_get(c->server->config, o, false, &value);
-        if (strcmp(o->name, "store") == 0) {
-            char shown[512];
-            buf_add(&value, "", 1);
-            reply_bulk_str(c->reply, hide_password(shown, sizeof shown, value.p));
-        } else {
-            reply_bulk(c->reply, buf_slice(&value));
-        }
-        buf_release(&value);
+        reply_value(c, o);
         n++;
     }
-    for (const struct fixed_option *f = fixed_options; f->name; f++) {
-        if (!reply_name(c, f->name))
+    for (int i = 0; (name = config_old_name(i)); i++) {
+        if (!reply_name(c, name->old))
             continue;
-        reply_bulk_str(c->reply, f->value);
+        reply_value(c, config_find(slice_str(name->now)));
         n++;
     }
     reply_end_deferred(c->reply, mark, REPLY_MAP, n);
@@ -138,24 +80,34 @@ static void reply_set_failed(struct call *c, struct slice name, const char *reas
                  name.p, reason);
 }
 
+/* The name that an option was called by, in the spelling of the table. */
+static struct slice called(struct slice by, const struct option *o)
+{
+    const struct old_name *n;
+    for (int i = 0; (n = config_old_name(i)); i++) {
+        if (slice_is(by, n->old))
+            return slice_str(n->old);
+    }
+    return slice_str(o->name);
+}
+
 /* Checks the names: known, changeable, none twice. */
 static bool check_names(struct call *c)
 {
     for (int i = 2; i < c->argc; i += 2) {
         const struct option *o = config_find(c->argv[i]);
-        const struct fixed_option *f = o ? NULL : find_fixed(c->argv[i]);
-        if (!o && !f) {
+        if (!o) {
             reply_errorf(c->reply, "ERR Unknown option or number of arguments for CONFIG SET - '%.*s'",
                          (int)c->argv[i].n, c->argv[i].p);
             return false;
         }
-        const char *name = o ? o->name : f->name;
-        if (o ? !o->live : !slice_eq(c->argv[i + 1], slice_str(f->value))) {
-            reply_set_failed(c, slice_str(name), "can't set immutable config");
+        if (!o->live) {
+            reply_set_failed(c, called(c->argv[i], o),
+                             o->refusal ? o->refusal : "can't set immutable config");
             return false;
         }
         for (int j = 2; j < i; j += 2) {
-            if (slice_is(c->argv[j], name)) {
+            if (slice_is(c->argv[j], called(c->argv[i], o).p)) {
                 reply_set_failed(c, c->argv[i], "duplicate parameter");
                 return false;
             }
@@ -170,7 +122,7 @@ static void restore(struct call *c, const struct buf *old, int end)
     for (int i = 2; i < end; i += 2) {
         const struct option *o = config_find(c->argv[i]);
         struct error err;
-        bool taken = !o || config_set(c->server->config, o, buf_slice(&old[i]), NULL, &err) == ST_OK;
+        bool taken = config_set(c->server->config, o, buf_slice(&old[i]), NULL, &err) == ST_OK;
         assert(taken); /* it was read from there */
         (void)taken;
     }
@@ -184,8 +136,6 @@ static bool set_all(struct call *c, struct buf *old)
     int i;
     for (i = 2; i < c->argc; i += 2) {
         const struct option *o = config_find(c->argv[i]);
-        if (!o)
-            continue;
         config_get(config, o, false, &old[i]);
         if (config_set(config, o, c->argv[i + 1], NULL, &err) != ST_OK)
             break;
@@ -193,7 +143,7 @@ static bool set_all(struct call *c, struct buf *old)
     if (i >= c->argc)
         return true;
 
-    reply_set_failed(c, slice_str(config_find(c->argv[i])->name), err.text);
+    reply_set_failed(c, called(c->argv[i], config_find(c->argv[i])), err.text);
     restore(c, old, i);
     return false;
 }
@@ -204,7 +154,7 @@ static int apply(struct call *c, int end, struct error *err)
     struct server *s = c->server;
     for (int i = 2; i < end; i += 2) {
         const struct option *o = config_find(c->argv[i]);
-        if (o && s->config_changed && s->config_changed(s, o, err) != ST_OK)
+        if (s->config_changed && s->config_changed(s, o, err) != ST_OK)
             return i;
     }
     return end;

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/words.h"
+#include "config/redis_options.h"
 
 /* One value being set: who asks, and where a refusal goes. */
 struct setting {
@@ -21,9 +22,16 @@ struct setting {
     struct error *err;
 };
 
+/* Where the value of an option is. */
+static const void *place(const struct config *c, const struct option *o)
+{
+    return o->idle ? (const void *)&c->idle[redis_option_index(o)] : (const char *)c + o->offset;
+}
+
 static void *member(const struct setting *s)
 {
-    return (char *)s->config + s->option->offset;
+    const struct option *o = s->option;
+    return o->idle ? (void *)&s->config->idle[redis_option_index(o)] : (char *)s->config + o->offset;
 }
 
 /* reason: Redis' words, for CONFIG SET, which names the option itself. */
@@ -57,6 +65,12 @@ static enum status set_string(const struct setting *s)
 {
     if (s->value.n && memchr(s->value.p, '\0', s->value.n))
         return refuse(s, "argument must not contain a NUL byte");
+    for (size_t i = 0; s->option->chars && i < s->value.n; i++) {
+        if (!strchr(s->option->chars, s->value.p[i]))
+            return refuse(s, "%s", s->option->refusal);
+    }
+    if (s->option->redis && !s->option->live && !slice_is(s->value, s->option->initial))
+        return refuse(s, "can't set immutable config");
     char **at = member(s);
     mem_free(*at);
     *at = mem_strndup(s->value);
@@ -229,13 +243,13 @@ enum status config_set(struct config *c, const struct option *o, struct slice va
     const struct setting s = {c, o, value, origin, err};
     enum status st = set(&s);
     if (st == ST_OK)
-        c->given[o - config_option(0)] = true;
+        c->given[config_index(o)] = true;
     return st;
 }
 
 bool config_given(const struct config *c, const char *name)
 {
-    return c->given[config_find(slice_str(name)) - config_option(0)];
+    return c->given[config_index(config_find(slice_str(name)))];
 }
 
 static void put_size(struct buf *out, uint64_t v, bool human)
@@ -274,7 +288,7 @@ static void put_output_limit(struct buf *out, const char *name, struct output_li
 
 void config_get(const struct config *c, const struct option *o, bool human, struct buf *out)
 {
-    const void *at = (const char *)c + o->offset;
+    const void *at = place(c, o);
     switch (o->kind) {
     case OPT_STRING:
         buf_add_slice(out, slice_str(*(char *const *)at));
@@ -327,7 +341,7 @@ void config_release(struct config *c)
     const struct option *o;
     for (int i = 0; (o = config_option(i)); i++) {
         if (o->kind == OPT_STRING)
-            mem_free(*(char **)((char *)c + o->offset));
+            mem_free(*(char *const *)place(c, o));
     }
     mem_free(c->file);
     buf_release(&c->warnings);

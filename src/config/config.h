@@ -13,11 +13,20 @@
 #include "base/slice.h"
 #include "base/status.h"
 
-#define CONFIG_OPTIONS_MAX 256
+#define CONFIG_OPTIONS_MAX 320
 
 struct output_limit {
     uint64_t hard, soft, soft_ms;
 };
+
+/* A value of an option that nothing here goes by. */
+union idle_value {
+    int64_t number;
+    uint64_t size;
+    bool flag;
+    char *text;
+};
+#define CONFIG_IDLE_MAX 160
 
 struct config {
     /* where it listens */
@@ -77,6 +86,10 @@ struct config {
     int64_t slowlog_max_len;
     uint64_t latency_monitor_threshold_ms;
     int64_t enable_debug_command; /* 0 no, 1 yes, 2 local */
+    /* up to where Redis would keep a collection in its compact form, as OBJECT ENCODING tells */
+    int64_t hash_max_entries, set_max_entries, zset_max_entries;
+    uint64_t hash_max_value, zset_max_value;
+    union idle_value idle[CONFIG_IDLE_MAX]; /* of options of Redis: redis_options.c */
     /* where the config file was, for CONFIG REWRITE; NULL when none */
     char *file;
     /* lines about what was ignored, each with its end; whoever loads tells them when the log is open */
@@ -114,10 +127,23 @@ struct option {
     const char *summary;      /* one sentence */
     const char *comment;      /* more, for the config file and the docs; may be NULL */
     const char *group;        /* heading: "Network", "Database", ... */
+    bool redis;               /* of Redis alone, behind all others: no help, no documents (redis_options.c) */
+    bool idle;                /* such a one that nothing goes by */
+    const char *chars;        /* STRING: what it may consist of, NULL for anything ... */
+    const char *refusal;      /* ... and what Redis says of other values */
 };
 
 const struct option *config_option(int i); /* NULL at the end */
+int config_index(const struct option *o);  /* its i */
+
+/* By its name, or by an older one. */
 const struct option *config_find(struct slice name);
+
+/* Names that options had in older versions of Redis. NULL at the end. */
+struct old_name {
+    const char *old, *now;
+};
+const struct old_name *config_old_name(int i);
 
 /* The option whose name is most like this one; NULL when none is close. */
 const struct option *config_nearest(struct slice name);

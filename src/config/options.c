@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "config/redis_options.h"
+
 #define AT(member) .offset = offsetof(struct config, member)
 
 #define NETWORK  "Network"
@@ -289,14 +291,25 @@ static const struct option options[] = {
 
 const struct option *config_option(int i)
 {
-    return i >= 0 && i < COUNT ? &options[i] : NULL;
+    return i >= 0 && i < COUNT ? &options[i] : redis_option(i - COUNT);
+}
+
+int config_index(const struct option *o)
+{
+    return o->redis ? COUNT + redis_option_index(o) : (int)(o - options);
 }
 
 const struct option *config_find(struct slice name)
 {
-    for (int i = 0; i < COUNT; i++) {
-        if (slice_is(name, options[i].name))
-            return &options[i];
+    const struct option *o;
+    const struct old_name *n;
+    for (int i = 0; (n = config_old_name(i)); i++) {
+        if (slice_is(name, n->old))
+            name = slice_str(n->now);
+    }
+    for (int i = 0; (o = config_option(i)); i++) {
+        if (slice_is(name, o->name))
+            return o;
     }
     return NULL;
 }

@@ -37,7 +37,7 @@ void config_print_file(struct buf *out)
              "work as flags (--cache-memory 64mb) and in the environment (LARDER_CACHE_MEMORY=64mb); flags "
              "win over the environment, which wins over this file.");
     put_comment(out, "Sizes: 512 (bytes), 64kb, 256mb, 2gb. Times: 250ms, 5s, 2m, 1h.");
-    for (int i = 0; (o = config_option(i)); i++) {
+    for (int i = 0; (o = config_option(i)) && !o->redis; i++) {
         buf_addf(out, "\n");
         if (starts_group(i))
             buf_addf(out, "##### %s\n\n", o->group);
@@ -66,7 +66,7 @@ static void put_placeholder(struct buf *out, const struct option *o)
 void config_print_help(struct buf *out)
 {
     const struct option *o;
-    for (int i = 0; (o = config_option(i)); i++) {
+    for (int i = 0; (o = config_option(i)) && !o->redis; i++) {
         struct buf flag = {0};
         if (starts_group(i))
             buf_addf(out, "\n%s:\n", o->group);
@@ -139,7 +139,7 @@ void config_print_markdown(struct buf *out)
              "- \"Live\" options can be changed with `CONFIG SET` while the server runs; `CONFIG REWRITE` "
              "writes what\n"
              "  is in effect to the config file.\n");
-    for (int i = 0; (o = config_option(i)); i++) {
+    for (int i = 0; (o = config_option(i)) && !o->redis; i++) {
         if (starts_group(i))
             buf_addf(out, "\n## %s\n\n| option | default | accepts | live | |\n|---|---|---|---|---|\n",
                      o->group);

@@ -65,7 +65,7 @@ static enum status rewrite_line(const struct config *now, const struct config *w
         buf_add_slice(out, line);
         buf_addf(out, "\n");
     } else {
-        bool *written = &done[o - config_option(0)];
+        bool *written = &done[config_index(o)];
         if (!*written)
             config_put_line(now, o, out);
         *written = true;
