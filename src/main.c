@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/hide.h"
 #include "base/log.h"
 #include "base/notify.h"
@@ -355,6 +357,50 @@ static enum status open_store(const struct config *c, bool joins, struct store *
     return plain ? store_open(&options, ret, err) : store_open_journaled(&options, &journal, ret, err);
 }
 
+#define WAIT_MIN_MS  100 /* between two tries to reach a database server, growing ... */
+#define WAIT_MAX_MS  2000
+#define WAIT_TELL_US 10000000 /* and how often the log says so */
+#define PROBE_MS     5000
+
+/* Sleeps, unless a signal asks to stop: then true. */
+static bool asked_to_stop(const struct signals *s, int64_t ms)
+{
+    int64_t until = clock_mono_us() + ms * 1000;
+    for (int64_t us; (us = until - clock_mono_us()) > 0;) {
+        const struct timespec left = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
+        int number = sigtimedwait(&s->set, NULL, &left);
+        if (number == SIGTERM || number == SIGINT)
+            return true;
+    }
+    return false;
+}
+
+/* A database server may be started after us, or be starting: it is tried for as long as store-wait says.
+ *ret_stop: a signal came meanwhile. */
+static enum status open_patiently(const struct config *c, const struct signals *s, struct store **ret,
+                                  bool *ret_stop, struct error *err)
+{
+    const struct remote_options probe = {.url = c->store, .connect_ms = PROBE_MS};
+    int64_t begun = clock_mono_us(), told = begun - WAIT_TELL_US, pause = WAIT_MIN_MS;
+    char text[2 * sizeof err->text];
+    for (;;) {
+        enum status st = open_store(c, false, ret, err);
+        int64_t now = clock_mono_us(), left = (int64_t)c->store_wait_ms - (now - begun) / 1000;
+        if (st != ST_IO || !remote_is_url(c->store) || left <= 0 || remote_refuses(&probe))
+            return st;
+        if (now - told >= WAIT_TELL_US) {
+            log_warning("waiting for the database", "left_s=%lld error=%s", (long long)(left + 999) / 1000,
+                        log_quote(text, sizeof text, err->text));
+            notify_manager("STATUS=waiting for the database");
+            told = now;
+        }
+        *ret_stop = asked_to_stop(s, pause < left ? pause : left);
+        if (*ret_stop)
+            return st;
+        pause = pause * 2 < WAIT_MAX_MS ? pause * 2 : WAIT_MAX_MS;
+    }
+}
+
 /* As many as the configuration says, or as there are processors; a database that is not shared has one. */
 static uint32_t count_workers(const struct config *c)
 {
@@ -363,14 +409,16 @@ static uint32_t count_workers(const struct config *c)
     return !is_shared(c) ? 1 : n > SERVERS_MAX ? SERVERS_MAX : (uint32_t)n;
 }
 
-static enum status open_sessions(const struct config *c, struct sessions *s, struct error *err)
+static enum status open_sessions(const struct config *c, const struct signals *signals, struct sessions *s,
+                                 bool *ret_stop, struct error *err)
 {
     enum status st = ST_OK;
     s->n = count_workers(c);
     const struct engine_options limits = {.databases = (uint32_t)c->databases,
                                           .cache_memory = c->cache_memory / s->n};
     for (uint32_t i = 0; i < s->n && st == ST_OK; i++) {
-        st = open_store(c, i > 0, &s->stores[i], err);
+        st = i ? open_store(c, true, &s->stores[i], err)
+               : open_patiently(c, signals, &s->stores[i], ret_stop, err);
         if (st == ST_OK)
             st = engine_new(s->stores[i], &limits, &s->engines[i], err);
     }
@@ -391,7 +439,12 @@ static enum status serve(struct config *c, struct signals *signals, struct error
     struct sessions sessions = {0};
     struct team *team = NULL;
     notify_manager("STATUS=opening the database");
-    enum status st = open_sessions(c, &sessions, err);
+    bool stop = false;
+    enum status st = open_sessions(c, signals, &sessions, &stop, err);
+    if (stop) { /* before there was anything to serve */
+        close_sessions(&sessions);
+        return ST_OK;
+    }
     if (st == ST_OK)
         st = team_new(c, sessions.engines, sessions.n, &team, err);
     if (st == ST_OK)

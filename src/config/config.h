@@ -62,6 +62,7 @@ struct config {
     uint64_t busy_timeout_ms;
     uint64_t store_timeout_ms;
     uint64_t exclusive_lease_ms;
+    uint64_t store_wait_ms;
     uint64_t journal_max;
     uint64_t apply_lag_ms;
     int64_t workers;

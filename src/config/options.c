@@ -198,6 +198,12 @@ static const struct option options[] = {
      .summary = "How long a database server may take for an answer.",
      .comment = "After that the connection is given up, commands get an error, and another connection is made. With a "
                 "journal, commits wait as long for a connection to come back."},
+    {.name = "store-wait", .kind = OPT_DURATION, AT(store_wait_ms), .initial = "1m", .max = INT32_MAX,
+     .group = DATABASE,
+     .accepts = TIME_FORM ", 0 for not at all",
+     .summary = "How long a start waits for a database server that cannot be reached yet.",
+     .comment = "The log says what it waits for. A server that is there and refuses (a wrong password, no such role or "
+                "database) is not waited for."},
     {.name = "exclusive-lease", .kind = OPT_DURATION, AT(exclusive_lease_ms), .initial = "5s",
      .max = 600000, .group = DATABASE,
      .accepts = TIME_FORM ", at most 10m; 0 for none",

@@ -461,38 +461,89 @@ static void disconnect(struct remote *c)
     mem_free(p);
 }
 
+/* libpq's options, in pairs. */
+struct conninfo {
+    PQconninfoOption *parsed;
+    const char *names[64], *values[64];
+    char seconds[16];
+};
+
 /* The URL is libpq's to read but for our own parameters; what it does not say gets our defaults. */
-static enum status do_connect(struct postgres *p, const struct remote_options *o, const struct url *u,
-                              struct error *err)
+static enum status read_url(struct postgres *p, const struct remote_options *o, const struct url *u,
+                            struct conninfo *ret, struct error *err)
 {
-    char *url = mem_strdup(o->url), *why = NULL, seconds[16];
+    char *url = mem_strdup(o->url), *why = NULL;
+    int n = 0;
     url_remove_param(url, "prefix");
     url_remove_param(url, "schema");
     url_remove_param(url, "mode");
-    PQconninfoOption *info = PQconninfoParse(url, &why);
+    ret->parsed = PQconninfoParse(url, &why);
     mem_free(url);
-    if (!info) {
+    if (!ret->parsed) {
         enum status st = fail(err, ST_INVALID, p, why ? why : "the URL cannot be read");
         PQfreemem(why);
         return st;
     }
-    const char *names[64], *values[64];
-    int n = 0;
-    snprintf(seconds, sizeof seconds, "%u", o->connect_ms / 1000 > 2 ? o->connect_ms / 1000 : 2);
-    names[n] = "connect_timeout", values[n++] = seconds;
-    names[n] = "application_name", values[n++] = "larder";
-    names[n] = "client_encoding", values[n++] = "UTF8";
+    snprintf(ret->seconds, sizeof ret->seconds, "%u", o->connect_ms / 1000 > 2 ? o->connect_ms / 1000 : 2);
+    ret->names[n] = "connect_timeout", ret->values[n++] = ret->seconds;
+    ret->names[n] = "application_name", ret->values[n++] = "larder";
+    ret->names[n] = "client_encoding", ret->values[n++] = "UTF8";
     if (u->nhosts > 1)
-        names[n] = "target_session_attrs", values[n++] = "read-write";
-    for (PQconninfoOption *i = info; i->keyword && n < 63; i++)
+        ret->names[n] = "target_session_attrs", ret->values[n++] = "read-write";
+    for (PQconninfoOption *i = ret->parsed; i->keyword && n < 63; i++)
         if (i->val)
-            names[n] = i->keyword, values[n++] = i->val;
-    names[n] = NULL, values[n] = NULL;
-    p->conn = PQconnectdbParams(names, values, 0);
-    PQconninfoFree(info);
+            ret->names[n] = i->keyword, ret->values[n++] = i->val;
+    ret->names[n] = NULL, ret->values[n] = NULL;
+    return ST_OK;
+}
+
+static enum status do_connect(struct postgres *p, const struct remote_options *o, const struct url *u,
+                              struct error *err)
+{
+    struct conninfo info;
+    enum status st = read_url(p, o, u, &info, err);
+    if (st != ST_OK)
+        return st;
+    p->conn = PQconnectdbParams(info.names, info.values, 0);
+    PQconninfoFree(info.parsed);
     if (PQstatus(p->conn) == CONNECTION_OK)
         return ST_OK;
     return fail(err, ST_IO, p, PQerrorMessage(p->conn));
+}
+
+/* Until it stands, or has failed, or the time is up. */
+static void poll_connection(PGconn *conn, int64_t deadline)
+{
+    PostgresPollingStatusType want = PGRES_POLLING_WRITING;
+    while (want == PGRES_POLLING_READING || want == PGRES_POLLING_WRITING) {
+        int64_t left = (deadline - clock_mono_us() + 999) / 1000;
+        struct pollfd fd = {PQsocket(conn), want == PGRES_POLLING_READING ? POLLIN : POLLOUT, 0};
+        if (left <= 0 || poll(&fd, 1, (int)left) == 0)
+            return;
+        want = PQconnectPoll(conn);
+    }
+}
+
+/* Connects once more in a way that makes libpq tell the SQLSTATE of a failure in the place of its text. */
+bool postgres_refuses(const struct remote_options *o, const struct url *u)
+{
+    struct postgres p = {0};
+    struct conninfo info;
+    struct error ignored;
+    bool refused = false;
+    if (read_url(&p, o, u, &info, &ignored) != ST_OK)
+        return false;
+    PGconn *conn = PQconnectStartParams(info.names, info.values, 0);
+    if (conn && PQstatus(conn) != CONNECTION_BAD) {
+        PQsetErrorVerbosity(conn, PQERRORS_SQLSTATE);
+        poll_connection(conn, clock_mono_us() + (int64_t)o->connect_ms * 1000);
+        const char *fatal = strstr(PQerrorMessage(conn), "FATAL:  ");
+        enum status st = fatal ? status_of(fatal + 8) : ST_OK;
+        refused = st == ST_DENIED || st == ST_MISSING || st == ST_INVALID;
+    }
+    PQfinish(conn);
+    PQconninfoFree(info.parsed);
+    return refused;
 }
 
 /* Plans that look rows up by an index, whatever the statistics say of tables that have just been filled. */

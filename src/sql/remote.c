@@ -16,11 +16,12 @@ typedef enum status open_fn(const struct remote_options *o, const struct url *u,
 static const struct scheme {
     const char *name;
     open_fn *open;
+    bool (*refuses)(const struct remote_options *o, const struct url *u); /* NULL: open says so itself */
 } schemes[] = {
-    {"postgres", postgres_open},
-    {"postgresql", postgres_open},
-    {"mysql", mariadb_open},
-    {"mariadb", mariadb_open},
+    {"postgres", postgres_open, postgres_refuses},
+    {"postgresql", postgres_open, postgres_refuses},
+    {"mysql", mariadb_open, NULL},
+    {"mariadb", mariadb_open, NULL},
 };
 
 static const struct scheme *scheme_of(const char *url)
@@ -60,6 +61,17 @@ enum status remote_open(const struct remote_options *o, struct remote **ret, str
     st = s->open(o, &u, ret, err);
     url_release(&u);
     return st;
+}
+
+bool remote_refuses(const struct remote_options *o)
+{
+    const struct scheme *s = scheme_of(o->url);
+    struct url u;
+    if (!s || !s->refuses || url_parse(o->url, &u, NULL) != ST_OK)
+        return false;
+    bool refuses = s->refuses(o, &u);
+    url_release(&u);
+    return refuses;
 }
 
 bool remote_plain_name(const char *name)

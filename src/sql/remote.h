@@ -141,6 +141,10 @@ bool remote_is_exclusive(const char *url);
 
 enum status remote_open(const struct remote_options *o, struct remote **ret, struct error *err) MUST_CHECK;
 
+/* After remote_open has failed with ST_IO: whether the server is there all the same, and does not want this
+   connection (the password, the role, the database). Then it does not help to wait. */
+bool remote_refuses(const struct remote_options *o);
+
 /* c may be NULL. */
 static inline void remote_close(struct remote *c)
 {

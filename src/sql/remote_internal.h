@@ -6,6 +6,7 @@
 #include "sql/remote.h"
 #include "sql/url.h"
 
+bool postgres_refuses(const struct remote_options *o, const struct url *u);
 enum status postgres_open(const struct remote_options *o, const struct url *u, struct remote **ret,
                           struct error *err) MUST_CHECK;
 enum status mariadb_open(const struct remote_options *o, const struct url *u, struct remote **ret,
