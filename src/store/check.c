@@ -3,7 +3,6 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
-#include "sql/remote.h"
 #include "store/check_internal.h"
 #include "store/remote_schema.h"
 #include "store/schema.h"
@@ -183,8 +182,7 @@ enum status store_check(const char *url, FILE *out, bool *ret_ok, struct error *
     if (!comparable)
         fprintf(out, "the tables have a part of what the journal says, and were not checked\n");
     if (in_journal)
-        fprintf(out, "a server will not start on this journal: see %s\n",
-                remote_is_url(url) ? "docs/servers.md" : "larder check --salvage");
+        fprintf(out, "a server will not start on this journal: see larder check --salvage\n");
     if (total)
         fprintf(out, "%" PRIu64 " %s\n", total, total == 1 ? "finding" : "findings");
     return ST_OK;

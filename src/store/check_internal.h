@@ -1,5 +1,5 @@
 /* Private to check.c (what is looked at in the tables), remote_check.c (the same on a database server),
-   check_session.c (a database to look at, with its journal) and salvage.c. */
+   check_session.c (a database to look at, with its journal) and salvaging (salvage_internal.h). */
 #ifndef LARDER_STORE_CHECK_INTERNAL_H
 #define LARDER_STORE_CHECK_INTERNAL_H
 

@@ -163,13 +163,13 @@ static enum status read_all(struct store *writer, struct replay *r, struct error
     return st;
 }
 
-/* What a person can do about it. */
+/* What a person can do about it. The URL of a server may have a password. */
 static void advise(struct error *err, const char *url)
 {
     struct error what = *err;
     if (remote_is_url(url))
-        (void)error_set(err, what.code,
-                        "%s. Keep a copy of larder_journal; docs/servers.md says how to go on", what.text);
+        (void)error_set(err, what.code, "%s. Keep a copy of the database, then: larder check --salvage",
+                        what.text);
     else
         (void)error_set(err, what.code,
                         "%s. Keep a copy of the files, then: larder check --salvage --store %s", what.text,

@@ -103,8 +103,9 @@ static const struct check {
 /* Planned for many rows, unlike what a server asks for. */
 static const char *const setup[REMOTE_DIALECTS] = {
     [REMOTE_POSTGRES] = "SET enable_seqscan = on; SET enable_hashjoin = on; SET enable_mergejoin = on;",
-    [REMOTE_MARIADB] = "SET sql_mode = 'PIPES_AS_CONCAT,IGNORE_SPACE', tx_isolation = 'REPEATABLE-READ',"
-                       " max_statement_time = 0",
+    [REMOTE_MARIADB] =
+        "SET sql_mode = 'STRICT_ALL_TABLES,PIPES_AS_CONCAT,IGNORE_SPACE', tx_isolation = 'REPEATABLE-READ',"
+        " max_statement_time = 0",
 };
 
 struct findings {

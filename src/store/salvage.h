@@ -15,9 +15,10 @@
 
 #include "base/status.h"
 
-/* Copies the rows that are left out into another database, NAME.salvaged, with the keys that they change;
-   applies the others, and empties the journal. Writes what it does to out. Nothing damaged: it leaves the
-   database alone. ST_LOCKED when a server has it. *ret_ok: the tables are as whole as can be told. */
+/* Copies the rows that are left out, with the keys that they change: into another file, NAME.salvaged, or on
+   a database server into tables beside the others; applies the others, and empties the journal. Writes what
+   it does to out. Nothing damaged: it leaves the database alone. ST_LOCKED when a server has it. *ret_ok: the
+   tables are as whole as can be told. */
 enum status store_salvage(const char *url, bool skip, FILE *out, bool *ret_ok, struct error *err) MUST_CHECK;
 
 #endif
