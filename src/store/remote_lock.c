@@ -204,6 +204,16 @@ enum status rlock_try(struct rstore *s, struct error *err)
     return lock(s, R_LOCK, owner, err);
 }
 
+enum status rlock_outwait(struct rstore *s, struct error *err)
+{
+    char owner[LEASE_OWNER_BYTES];
+    add_owner(s, owner);
+    enum status st = rstore_run(s, err);
+    if (st == ST_OK)
+        outwait(s, owner);
+    return st;
+}
+
 /* ---- coming back ---- */
 
 /* One of two sessions, or both, have been away. */

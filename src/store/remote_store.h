@@ -194,6 +194,9 @@ enum status rlock_enter(struct rstore *s, struct error *err) MUST_CHECK;
 /* Only takes them, for this session alone: ST_LOCKED when others have them. */
 enum status rlock_try(struct rstore *s, struct error *err) MUST_CHECK;
 
+/* Behind that, before anything is written: waits for the lease of a server that did not end well. */
+enum status rlock_outwait(struct rstore *s, struct error *err) MUST_CHECK;
+
 /* The same on a new connection in the place of a lost one, without waiting. */
 enum status rlock_again(struct rstore *s, struct error *err) MUST_CHECK;
 

@@ -162,6 +162,8 @@ static enum status copy_begin(struct salvage *v, const char *url, struct error *
         return error_set(
             err, st, "a table for what is left out cannot be made; a role that may is needed: %s", why.text);
     }
+    if (st == ST_OK)
+        st = rlock_outwait(s, err);
     if (st == ST_OK) {
         rstore_begin_write(s);
         s->dirty = true;

@@ -3,6 +3,7 @@
 import contextlib
 import random
 import sqlite3
+import time
 
 import pytest
 
@@ -328,6 +329,19 @@ def test_every_kind_of_damage(crashed):
     assert done.returncode == 0 and f"row {damaged} is damaged" in done.stdout
     crashed.larder.start()
     assert crashed.present() == crashed.of_rows(0, 1)
+
+
+@pytest.mark.parametrize("kind", ["postgres", "mariadb"])
+def test_the_lease_of_a_server_elsewhere(fleet, kind):
+    """It may still answer from memory: nothing changes before its lease is over, and then it is no longer the owner."""
+    crashed = Crashed(fleet, kind)
+    crashed.tables("UPDATE larder_meta SET value = 'pid 1 on host far (0); lease 1500 ms; process far 1' WHERE name = 'owner'")
+    crashed.damage(crashed.rows[1])
+    started = time.monotonic()
+    done = crashed.check("--salvage")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert time.monotonic() - started >= 1.5
+    assert crashed.tables("SELECT count(*) FROM larder_meta WHERE name = 'owner' AND value = ''") == [["1"]]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres", "mariadb"])
