@@ -73,8 +73,8 @@ struct http_call {
     bool outside;        /* has a command that cannot be taken back, see command_goes_outside */
     bool whole;          /* as CMD_WHOLE */
     int64_t received_us; /* monotonic */
-    int64_t timeout_us;  /* if it has not begun so long after, it is not to begin; 0: no matter when */
-    void *detail;        /* what the route's own functions made of the body */
+    int64_t timeout_us; /* so long after that it is to be answered, one way or the other; 0: no matter when */
+    void *detail;       /* what the route's own functions made of the body */
     struct arena *arena; /* the batch's */
 };
 

@@ -34,6 +34,7 @@ struct http_batch {
     struct http_op *ops;
     size_t n;
     bool atomic, async;
+    bool late; /* it was undone because its time had run out */
 };
 
 /* ---- reading ---- */
@@ -393,11 +394,28 @@ static void fail_batch(struct answer *a, size_t i)
     a->head.status = a->item_status;
 }
 
+/* The time that the batch was given has run out; what it did so far is not committed yet. */
+static bool out_of_time(const struct call *c)
+{
+    const struct http_call *x = answer_of(c->reply)->call;
+    return x->timeout_us && c->server->clock_us - x->received_us > x->timeout_us;
+}
+
+static enum status end_late(struct call *c, struct http_batch *b)
+{
+    struct answer *a = answer_of(c->reply);
+    b->late = c->undo = true;
+    a->dialect = DIALECT_KEYS;
+    answer_error(a, 503, "timeout", "The batch was not done within timeout_ms, and was undone.");
+    return ST_OK;
+}
+
 static enum status batch(struct call *c)
 {
     struct answer *a = answer_of(c->reply);
-    const struct http_batch *b = a->call->detail;
+    struct http_batch *b = a->call->detail;
     const struct command *one = &http_batch_commands[OPERATION];
+    b->late = false;
     if (a->call->writes && c->write_err && c->write_err->code != ST_OK) {
         *c->err = *c->write_err;
         return c->write_err->code;
@@ -411,7 +429,11 @@ static enum status batch(struct call *c)
         a->item = a->out->len;
         a->failed = false;
         a->op = &b->ops[i];
-        if (b->atomic)
+        if (i && out_of_time(c) && b->atomic)
+            return end_late(c, b);
+        if (i && out_of_time(c))
+            answer_error(a, 503, "timeout", "The operation did not begin within timeout_ms.");
+        else if (b->atomic)
             st = command_run_step(c, one, b->ops[i].argv, 2);
         else
             command_run_apart(c, one, b->ops[i].argv, 2);
@@ -423,6 +445,8 @@ static enum status batch(struct call *c)
             return st;
         }
     }
+    if (b->atomic && out_of_time(c))
+        return end_late(c, b);
     a->dialect = DIALECT_KEYS;
     buf_add_slice(a->out, SLICE("]}"));
     return ST_OK;
@@ -432,12 +456,15 @@ int64_t http_run_batch(struct http_api *api, struct session *s, struct http_call
                        const struct error *write_err)
 {
     const struct http_batch *b = x->detail;
-    if (x->timeout_us && clock_mono_us() - x->received_us > x->timeout_us) {
+    if (x->timeout_us && clock_mono_us() - x->received_us >= x->timeout_us) {
         answer_error(&api->answer, 503, "timeout",
                      "The batch could not begin within timeout_ms: nothing was done.");
         return 0;
     }
-    return b->async ? outcomes_run(api, s, x, write_err) : http_run_command(api, s, x, write_err);
+    if (b->async)
+        return outcomes_run(api, s, x, write_err);
+    int64_t wait = http_run_command(api, s, x, write_err);
+    return b->late ? 0 : wait; /* an answer that tells of nothing waits for nothing */
 }
 
 /* clang-format off */

@@ -124,7 +124,7 @@ static size_t run_call(struct worker *w, const struct batch_call *call, const st
         return 0;
     }
     if (has_to_wait(w, call)) {
-        client_pause(c);
+        client_pause(c, call->deadline_us);
         return 0;
     }
     size_t start = c->out.len;
@@ -136,7 +136,7 @@ static size_t run_call(struct worker *w, const struct batch_call *call, const st
         if (w->server.sync_wanted || w->server.durability_wanted)
             wait = WAIT_FOR_SYNC;
         if (wait)
-            waits_add(w, c, start, wait);
+            waits_add(w, c, start, wait, call->deadline_us);
     }
     return said;
 }

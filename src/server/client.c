@@ -104,8 +104,9 @@ void client_kill(struct client *c)
         change_state(c, CLIENT_DEAD);
 }
 
-void client_pause(struct client *c)
+void client_pause(struct client *c, int64_t until_us)
 {
+    c->pause_until_us = until_us;
     push(&c->worker->paused, c, &c->paused);
     watch_reading(c, false);
 }
@@ -421,7 +422,7 @@ static void session_reply_end(struct session *s, int64_t wait)
     if (c->out.len != c->reply_start) {
         client_touch(c);
         if (wait)
-            waits_add(c->worker, c, c->reply_start, wait);
+            waits_add(c->worker, c, c->reply_start, wait, 0);
     }
     if (s->blocked)
         return;

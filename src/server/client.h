@@ -45,6 +45,7 @@ struct client {
     struct worker *worker;
     const struct protocol *protocol;
     struct conn conn;
+    int64_t pause_until_us;   /* when a command that waits for the end of a pause gives up; 0: never */
     int64_t block_until_us;   /* when a blocking command gives up; 0: never */
     struct event block_event; /* the end of a blocking command's patience */
     enum client_state state;
@@ -89,8 +90,9 @@ void client_drain(struct client *c);
 /* Closes now; what was not sent is lost. */
 void client_kill(struct client *c);
 
-/* CLIENT PAUSE: the commands that did not run wait where they are. */
-void client_pause(struct client *c);
+/* CLIENT PAUSE: the commands that did not run wait where they are. until_us: when the first of them has to be
+   told that it is too late; 0: never. */
+void client_pause(struct client *c, int64_t until_us);
 void client_resume(struct client *c);
 
 /* The batch is over: input that was run is given up. */

@@ -16,17 +16,16 @@
 
 /* What running requests changes. */
 struct http_progress {
-    int64_t queued_us;         /* when the oldest request that has not run yet was whole; 0: there is none */
-    bool head_waits;           /* an answer to HEAD is among those that wait for a commit */
-    uint32_t nwaiting;         /* since the last time that none was: answers that wait for one */
-    enum http_dialect dialect; /* of the last answer, and for all that is known of those before */
+    int64_t queued_us; /* when the oldest request that has not run yet was whole; 0: there is none */
+    uint8_t shape;     /* of the last answer: its dialect, and whether it has no body */
 };
+
+#define SHAPE_BODILESS 0x80 /* it answers HEAD */
 
 struct http_conn {
     struct http_in in;
-    int64_t since_us;    /* when the unfinished request began to come; 0: there is none */
-    int64_t deadline_us; /* of the last request that was parsed; 0: none */
-    bool head_seen;      /* of the unfinished request: it may go on */
+    int64_t since_us; /* when the unfinished request began to come; 0: there is none */
+    bool head_seen;   /* of the unfinished request: it may go on */
     struct http_progress now, before;
 };
 
@@ -109,7 +108,6 @@ static enum parse_result parse(struct worker *w, struct client *c, struct batch_
     ret->argc = x->argc;
     ret->alone = x->alone;
     ret->deadline_us = x->timeout_us ? x->received_us + x->timeout_us : 0;
-    h->deadline_us = ret->deadline_us;
     return PARSE_CALL;
 }
 
@@ -149,28 +147,28 @@ static int64_t run(struct worker *w, const struct batch_call *call, const struct
         buf_add_slice(&c->out, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
         return 0;
     }
-    if (!c->wait_first) {
-        c->http->now.head_waits = false;
-        c->http->now.nwaiting = 0;
-    }
     x->close |= w->stop;
     int64_t wait = http_answer(w->http, &c->session, x, &c->out, write_err);
     c->http->now.queued_us = 0;
-    c->http->now.dialect = http_dialect_of(x);
-    c->http->now.head_waits |= wait && x->request.method == HTTP_HEAD;
-    c->http->now.nwaiting += wait != 0;
+    c->http->now.shape =
+        (uint8_t)(http_dialect_of(x) | (x->request.method == HTTP_HEAD ? SHAPE_BODILESS : 0));
     if (x->close)
         client_drain(c);
     return wait;
 }
 
-/* What answers HEAD has no body, and of several nobody knows any more which ones those were. */
-static bool fail(struct worker *w, struct client *c, uint32_t n, const struct error *err, struct buf *out)
+static uint8_t shape(const struct client *c)
 {
-    bool bodiless = c->http->now.head_waits && c->http->now.nwaiting == 1;
+    return c->http->now.shape;
+}
+
+static void fail(struct worker *w, struct client *c, uint32_t n, uint8_t of, const struct error *err,
+                 struct buf *out)
+{
+    (void)c;
     for (uint32_t i = 0; i < n; i++)
-        http_answer_failure(w->http, err, c->http->now.dialect, bodiless, out);
-    return bodiless || !c->http->now.head_waits;
+        http_answer_failure(w->http, err, (enum http_dialect)(of & ~SHAPE_BODILESS), of & SHAPE_BODILESS,
+                            out);
 }
 
 static void keep(struct client *c)
@@ -202,8 +200,6 @@ static bool tick(struct client *c, int64_t now_us)
     bool unread = c->sent < waits_free_output(c->worker, c);
     if (unread && now_us - c->flushed_us > patience && now_us - c->session.active_us > patience)
         return close_slow(c, CLOSED_UNREAD);
-    if (c->paused && h->deadline_us && now_us >= h->deadline_us)
-        c->worker->look_again = true; /* to be told that it is too late */
     if (c->state != CLIENT_OPEN || c->paused || c->out.len > c->sent)
         return true;
     int64_t body_us = (int64_t)(c->in.len - c->parsed) / SLOWEST_BODY * 1000000;
@@ -235,6 +231,7 @@ const struct protocol http_protocol = {
     .goes_outside = goes_outside,
     .is_whole = is_whole,
     .run = run,
+    .shape = shape,
     .fail = fail,
     .keep = keep,
     .take_back = take_back,

@@ -48,9 +48,14 @@ struct protocol {
        before that may leave, 0 when there is none. */
     int64_t (*run)(struct worker *w, const struct batch_call *call, const struct error *write_err);
 
-    /* Adds, to out, errors in the place of n answers that a failed commit has made untrue. False: that cannot
-       be told any more, and the connection has to end. */
-    bool (*fail)(struct worker *w, struct client *c, uint32_t n, const struct error *err, struct buf *out);
+    /* What has to be known of the answer that was given last, if an error has to take its place. NULL:
+     * nothing.
+     */
+    uint8_t (*shape)(const struct client *c);
+
+    /* Adds, to out, errors in the place of n answers of one shape that a failed commit has made untrue. */
+    void (*fail)(struct worker *w, struct client *c, uint32_t n, uint8_t shape, const struct error *err,
+                 struct buf *out);
 
     /* Before a transaction that may have to be run again, and back to that (rerun.h). NULL: there is nothing
        to remember. */

@@ -115,15 +115,16 @@ static int64_t run(struct worker *w, const struct batch_call *call, const struct
     return 0;
 }
 
-static bool fail(struct worker *w, struct client *c, uint32_t n, const struct error *err, struct buf *out)
+static void fail(struct worker *w, struct client *c, uint32_t n, uint8_t shape, const struct error *err,
+                 struct buf *out)
 {
     struct resp_reply sink;
+    (void)shape;
     resp_reply_init(&sink, out, c->session.resp);
     for (uint32_t i = 0; i < n; i++) {
         reply_status(&sink.base, err->code, err);
         server_note_error(&w->server, sink.base.code);
     }
-    return true;
 }
 
 static bool tick(struct client *c, int64_t now_us)

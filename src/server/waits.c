@@ -28,15 +28,17 @@ static void grow(struct waits *w)
     w->cap = cap;
 }
 
-void waits_add(struct worker *worker, struct client *c, size_t start, int64_t ticket)
+void waits_add(struct worker *worker, struct client *c, size_t start, int64_t ticket, int64_t deadline_us)
 {
     struct waits *w = &worker->waits;
+    uint8_t shape = c->protocol->shape ? c->protocol->shape(c) : 0;
     uint64_t from = c->out_base + start, to = c->out_base + c->out.len;
     if (c->state == CLIENT_DEAD)
         return;
     if (c->wait_last) {
         struct wait *last = at(w, c->wait_last);
-        if (last->ticket == ticket && last->end == from) {
+        if (last->ticket == ticket && last->end == from && last->shape == shape && !last->deadline_us &&
+            !deadline_us) {
             last->end = to;
             last->replies++;
             return;
@@ -47,7 +49,14 @@ void waits_add(struct worker *worker, struct client *c, size_t start, int64_t ti
     if (w->next - w->first == w->cap)
         grow(w);
     uint64_t number = w->next++;
-    *at(w, number) = (struct wait){.client = c, .start = from, .end = to, .ticket = ticket, .replies = 1};
+    *at(w, number) = (struct wait){.client = c,
+                                   .start = from,
+                                   .end = to,
+                                   .ticket = ticket,
+                                   .deadline_us = deadline_us,
+                                   .replies = 1,
+                                   .shape = shape};
+    w->ntimed += deadline_us != 0;
     if (c->wait_last)
         at(w, c->wait_last)->next = number;
     else
@@ -63,6 +72,8 @@ void waits_cut(struct worker *worker, uint64_t from)
     for (uint64_t n = w->first; n < from; n++)
         if (at(w, n)->next >= from)
             at(w, n)->next = 0;
+    for (uint64_t n = from; n < w->next; n++)
+        w->ntimed -= at(w, n)->deadline_us != 0;
     w->next = from;
 }
 
@@ -76,6 +87,7 @@ static void let_go(struct waits *w)
 {
     const struct wait *head = at(w, w->first++);
     struct client *c = head->client;
+    w->ntimed -= head->deadline_us != 0;
     if (!c)
         return;
     c->wait_first = head->next;
@@ -93,21 +105,26 @@ void waits_settle(struct worker *worker)
 
 /* ---- failure ---- */
 
+/* Which replies fail: those that wait for this ticket or a later one; or one alone, by its number. */
+struct failed {
+    int64_t from;
+    uint64_t only; /* 0: by their tickets */
+};
+
 /* Writes a client's output anew, with errors in the place of the replies that failed. What it has still to
    wait for moves along. */
-static void rewrite(struct worker *worker, struct client *c, int64_t from, const struct error *err)
+static void rewrite(struct worker *worker, struct client *c, struct failed which, const struct error *err)
 {
     struct waits *w = &worker->waits;
     struct buf fresh = {0};
     size_t copied = 0;
-    bool told = true;
     for (uint64_t n = c->wait_first; n; n = at(w, n)->next) {
         struct wait *it = at(w, n);
         size_t start = (size_t)(it->start - c->out_base), end = (size_t)(it->end - c->out_base);
         buf_add(&fresh, c->out.p + copied, start - copied);
         it->start = c->out_base + fresh.len;
-        if (it->ticket >= from) {
-            told &= c->protocol->fail(worker, c, it->replies, err, &fresh);
+        if (which.only ? n == which.only : it->ticket >= which.from) {
+            c->protocol->fail(worker, c, it->replies, it->shape, err, &fresh);
             it->ticket = 0;
         } else {
             buf_add(&fresh, c->out.p + start, end - start);
@@ -118,8 +135,6 @@ static void rewrite(struct worker *worker, struct client *c, int64_t from, const
     buf_add(&fresh, c->out.p + copied, c->out.len - copied);
     buf_release(&c->out);
     c->out = fresh;
-    if (!told)
-        client_kill(c);
 }
 
 void waits_fail(struct worker *worker, int64_t from, const struct error *err)
@@ -128,9 +143,54 @@ void waits_fail(struct worker *worker, int64_t from, const struct error *err)
     for (uint64_t n = w->first; n < w->next; n++) {
         const struct wait *it = at(w, n);
         if (it->client && it->ticket >= from)
-            rewrite(worker, it->client, from, err);
+            rewrite(worker, it->client, (struct failed){.from = from}, err);
     }
     waits_settle(worker);
+}
+
+/* ---- deadlines ---- */
+
+/* The client's first wait is over, whoever else waits in front of it. */
+static void release_first(struct waits *w, struct client *c)
+{
+    struct wait *it = at(w, c->wait_first);
+    w->ntimed -= it->deadline_us != 0;
+    it->deadline_us = 0;
+    it->client = NULL;
+    c->wait_first = it->next;
+    if (!it->next)
+        c->wait_last = 0;
+    client_touch(c);
+}
+
+static void give_up(struct worker *worker, uint64_t number)
+{
+    struct waits *w = &worker->waits;
+    struct client *c = at(w, number)->client;
+    struct error err;
+    (void)error_set(&err, ST_UNKNOWN,
+                    "it ran, and was not committed within timeout_ms: it may still be, or fail as a whole");
+    rewrite(worker, c, (struct failed){.only = number}, &err);
+    at(w, number)->deadline_us = 0;
+    w->ntimed--;
+    while (c->wait_first && at(w, c->wait_first)->ticket == 0)
+        release_first(w, c);
+}
+
+int64_t waits_expire(struct worker *worker, int64_t now_us)
+{
+    struct waits *w = &worker->waits;
+    int64_t next = 0;
+    for (uint64_t n = w->first; w->ntimed && n < w->next; n++) {
+        int64_t deadline = at(w, n)->deadline_us;
+        if (!deadline || !at(w, n)->client)
+            continue;
+        if (deadline <= now_us)
+            give_up(worker, n);
+        else if (!next || deadline < next)
+            next = deadline;
+    }
+    return next;
 }
 
 void waits_synced(struct worker *worker)

@@ -18,20 +18,29 @@ struct wait {
     struct client *client; /* NULL: it has gone */
     uint64_t start, end;   /* in all the output its client has ever had */
     int64_t ticket;
-    uint32_t replies; /* that stand there */
-    uint64_t next;    /* the client's next wait, 0: none */
+    int64_t deadline_us; /* when the client has waited long enough; 0: never */
+    uint32_t replies;    /* that stand there */
+    uint8_t shape;       /* of them, see struct protocol */
+    uint64_t next;       /* the client's next wait, 0: none */
 };
 
 struct waits {
     struct wait *ring;
     size_t cap;           /* a power of two */
     uint64_t first, next; /* numbers of waits, from 1 */
+    size_t ntimed;        /* of them with a deadline */
 };
 
 void waits_release(struct waits *w);
 
-/* What the client has been told from `start` on, an offset in its output buffer, waits for the ticket. */
-void waits_add(struct worker *w, struct client *c, size_t start, int64_t ticket);
+/* What the client has been told from `start` on, an offset in its output buffer, waits for the ticket, but
+   not longer than until deadline_us (0: as long as it takes). */
+void waits_add(struct worker *w, struct client *c, size_t start, int64_t ticket, int64_t deadline_us);
+
+/* Replies that have waited until their deadlines are replaced: nobody knows yet what will become of what they
+   tell. One that stands behind another reply leaves with that. Returns when the next deadline is, 0: there is
+   none. */
+int64_t waits_expire(struct worker *w, int64_t now_us);
 
 /* How much of a client's output buffer may leave. */
 size_t waits_free_output(const struct worker *w, const struct client *c);

@@ -198,25 +198,54 @@ static void gather_ready(struct worker *w)
         memmove(w->ready.items, w->ready.items + n, w->ready.len * sizeof *w->ready.items);
 }
 
-static void resume_paused(struct worker *w)
+/* How long those who are paused have to wait; 0: no longer. */
+static int64_t pause_left(struct worker *w)
 {
-    if (w->paused.len == 0) {
-        w->lock_since_us = 0;
-        return;
-    }
     int64_t left = w->server.pause == PAUSE_NONE ? 0 : w->server.pause_until_us - worker_now(w);
     if (engine_full(w->server.engine) && left < FULL_RETRY_US)
         left = FULL_RETRY_US;
     if (w->lock_since_us && left < w->lock_retry_us - worker_now(w))
         left = w->lock_retry_us - worker_now(w);
-    if (left > 0 && !w->look_again) {
-        arm(w->pause_timer, left + 1000);
-        return;
+    return left > 0 ? left : 0;
+}
+
+/* Lets those go on whose patience is over, or (all) everybody. Returns when the next one's will be, 0:
+ * nobody's.
+ */
+static int64_t resume(struct worker *w, bool all)
+{
+    int64_t next = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < w->paused.len; i++) {
+        struct client *c = w->paused.items[i];
+        if (all || (c->pause_until_us && c->pause_until_us <= worker_now(w))) {
+            client_resume(c);
+            continue;
+        }
+        if (c->pause_until_us && (!next || c->pause_until_us < next))
+            next = c->pause_until_us;
+        w->paused.items[n++] = c;
     }
-    w->look_again = false;
-    for (size_t i = 0; i < w->paused.len; i++)
-        client_resume(w->paused.items[i]);
-    w->paused.len = 0;
+    w->paused.len = n;
+    return next;
+}
+
+/* Who waits for the end of a pause, for a lock, or for a commit, and for how long. */
+static void tend_waiting(struct worker *w)
+{
+    int64_t left = 0, until = 0, answer_by;
+    if (w->paused.len) {
+        left = pause_left(w);
+        until = resume(w, left == 0);
+    } else {
+        w->lock_since_us = 0;
+    }
+    if (w->waits.ntimed && (answer_by = waits_expire(w, worker_now(w))) && (!until || answer_by < until))
+        until = answer_by;
+    if (until && (left == 0 || until - worker_now(w) < left))
+        left = until - worker_now(w);
+    if (left > 0)
+        arm(w->pause_timer, left + 1000);
 }
 
 static void forget(struct client_list *l, const struct client *c)
@@ -302,7 +331,7 @@ static enum status turn(struct worker *w, struct error *err)
         return error_set(err, ST_INTERNAL, "the event loop failed: %s", strerror(errno));
     gather_ready(w);
     batch_run(w);
-    resume_paused(w);
+    tend_waiting(w);
     if (w->sweep_due) {
         w->sweep_due = false;
         arm(w->sweep_timer, sweeper_step(w));

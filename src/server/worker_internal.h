@@ -60,7 +60,6 @@ struct worker {
     struct sweeper sweeper;
     struct client_list ready;  /* have input to parse without waiting for more */
     struct client_list flush;  /* have output that may leave now */
-    bool look_again;           /* someone who is paused has run out of time: all of them are asked again */
     struct client_list paused; /* wait for the end of CLIENT PAUSE, or for the database's lock */
     struct client_list dead;   /* to be freed at the end of the turn */
 };
