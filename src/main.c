@@ -214,16 +214,17 @@ static int cmd_migrate(int argc, char **argv)
 {
     struct config config;
     struct error err;
-    int64_t from = 0, to = 0;
+    struct migration m;
     int code = EXIT_SUCCESS;
     if (load_for_store(&config, argc, argv, &err) != ST_OK)
         code = complain(err.text, EXIT_USAGE);
-    else if (store_migrate(config.store, &from, &to, &err) != ST_OK)
+    else if (store_migrate(config.store, &m, &err) != ST_OK)
         code = complain(err.text, EXIT_FAILURE);
-    else if (from == to)
-        printf("schema version %lld, nothing to do\n", (long long)to);
+    else if (m.from != m.to)
+        printf("schema version %lld, was %lld\n", (long long)m.to, (long long)m.from);
     else
-        printf("schema version %lld, was %lld\n", (long long)to, (long long)from);
+        printf("schema version %lld, %s\n", (long long)m.to,
+               m.mended ? "its views and functions were made again" : "nothing to do");
     config_release(&config);
     return code;
 }

@@ -7,20 +7,20 @@
 
 #define PATIENCE_MS 10000 /* a large table is changed in one statement */
 
-static enum status migrate_server(const char *url, int64_t *ret_from, int64_t *ret_to, struct error *err)
+static enum status migrate_server(const char *url, struct migration *ret, struct error *err)
 {
     const struct remote_options o = {.url = url, .connect_ms = PATIENCE_MS, .timeout_ms = 24 * 3600 * 1000};
     struct remote *c;
     enum status st = remote_open(&o, &c, err);
     if (st != ST_OK)
         return st;
-    st = remote_schema_migrate(c, ret_from, err);
-    *ret_to = REMOTE_SCHEMA_VERSION;
+    st = remote_schema_migrate(c, &ret->from, &ret->mended, err);
+    ret->to = REMOTE_SCHEMA_VERSION;
     remote_close(c);
     return st;
 }
 
-static enum status migrate_file(const char *url, int64_t *ret_from, int64_t *ret_to, struct error *err)
+static enum status migrate_file(const char *url, struct migration *ret, struct error *err)
 {
     struct sql_options o = {.busy_ms = PATIENCE_MS, .sync = SQL_SYNC_ALWAYS};
     const struct sql_driver *driver = sql_driver_for(url, &o.target);
@@ -31,16 +31,16 @@ static enum status migrate_file(const char *url, int64_t *ret_from, int64_t *ret
     enum status st = driver->open(&o, &c, err);
     if (st != ST_OK)
         return st;
-    st = schema_read_version(c, ret_from, err);
+    st = schema_read_version(c, &ret->from, err);
     if (st == ST_OK)
         st = schema_migrate(c, schema_steps, SCHEMA_VERSION, err);
-    *ret_to = SCHEMA_VERSION;
+    ret->to = SCHEMA_VERSION;
     sql_close(c);
     return st;
 }
 
-enum status store_migrate(const char *url, int64_t *ret_from, int64_t *ret_to, struct error *err)
+enum status store_migrate(const char *url, struct migration *ret, struct error *err)
 {
-    return remote_is_url(url) ? migrate_server(url, ret_from, ret_to, err)
-                              : migrate_file(url, ret_from, ret_to, err);
+    *ret = (struct migration){0};
+    return remote_is_url(url) ? migrate_server(url, ret, err) : migrate_file(url, ret, err);
 }

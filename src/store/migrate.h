@@ -2,11 +2,17 @@
 #ifndef LARDER_STORE_MIGRATE_H
 #define LARDER_STORE_MIGRATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
 
-/* *ret_from is the version that was found, 0 for none; *ret_to the one that is there now. */
-enum status store_migrate(const char *url, int64_t *ret_from, int64_t *ret_to, struct error *err) MUST_CHECK;
+struct migration {
+    int64_t from; /* the version that was found, 0 for none */
+    int64_t to;   /* the one that is there now */
+    bool mended;  /* views or functions of that version were missing, and are there now */
+};
+
+enum status store_migrate(const char *url, struct migration *ret, struct error *err) MUST_CHECK;
 
 #endif

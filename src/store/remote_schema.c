@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "store/remote_schema_internal.h"
+#include "store/remote_verify.h"
 
 static enum status take_number(void *arg, const struct remote_row *row)
 {
@@ -87,8 +88,19 @@ static enum status make_schema(struct remote *c, struct error *err)
     return remote_script(c, text, err);
 }
 
+/* Views and functions that are missing though the version says that they are there. */
+static enum status mend(struct remote *c, bool *ret_mended, struct error *err)
+{
+    bool there = true;
+    enum status st = remote_verify_code(c, true, &there, err);
+    if (st == ST_OK && !there)
+        st = remote_make_code(c, err);
+    *ret_mended = st == ST_OK && !there;
+    return st;
+}
+
 /* Within what begin_text began. */
-static enum status run_steps(struct remote *c, int64_t *ret_from, struct error *err)
+static enum status run_steps(struct remote *c, int64_t *ret_from, bool *ret_mended, struct error *err)
 {
     int64_t there = 1, version = 0;
     enum status st = make_schema(c, err);
@@ -104,23 +116,59 @@ static enum status run_steps(struct remote *c, int64_t *ret_from, struct error *
     *ret_from = version;
     if (st == ST_OK && version > REMOTE_SCHEMA_VERSION)
         return newer(version, err);
+    if (st == ST_OK)
+        st = version ? remote_verify(c, false, err) : remote_verify_nothing(c, err);
     for (int i = 0; st == ST_OK && i < REMOTE_SCHEMA_VERSION; i++)
         if (remote_schema_steps[i].version > version)
             st = run_step(c, &remote_schema_steps[i], err);
-    return st;
+    if (st == ST_OK && version == REMOTE_SCHEMA_VERSION)
+        st = mend(c, ret_mended, err);
+    return st == ST_OK ? remote_advance_seq(c, err) : st;
 }
 
-enum status remote_schema_migrate(struct remote *c, int64_t *ret_from, struct error *err)
+/* Ends what begin_text began, well or not. */
+static enum status end(struct remote *c, enum status st, struct error *err)
 {
     struct error ignored;
-    enum status st = remote_script(c, begin_text[c->dialect], err);
-    if (st != ST_OK)
-        return st;
-    st = run_steps(c, ret_from, err);
     if (st == ST_OK)
         return remote_script(c, end_text[c->dialect], err);
     if (!c->lost)
         (void)(remote_script(c, c->dialect == REMOTE_POSTGRES ? "ROLLBACK" : end_text[c->dialect],
                              &ignored) == ST_OK);
     return st;
+}
+
+enum status remote_schema_migrate(struct remote *c, int64_t *ret_from, bool *ret_mended, struct error *err)
+{
+    *ret_mended = false;
+    enum status st = remote_script(c, begin_text[c->dialect], err);
+    return st == ST_OK ? end(c, run_steps(c, ret_from, ret_mended, err), err) : st;
+}
+
+/* ---- serving ---- */
+
+static enum status make_functions(struct remote *c, struct error *err)
+{
+    bool mended;
+    enum status st = remote_script(c, begin_text[c->dialect], err);
+    return st == ST_OK ? end(c, mend(c, &mended, err), err) : st;
+}
+
+static enum status advance_seq(struct remote *c, struct error *err)
+{
+    enum status st = remote_script(c, begin_text[c->dialect], err);
+    return st == ST_OK ? end(c, remote_advance_seq(c, err), err) : st;
+}
+
+enum status remote_schema_ready(struct remote *c, struct error *err)
+{
+    bool there = true;
+    enum status st = remote_schema_expect(c, err);
+    if (st == ST_OK)
+        st = remote_verify(c, true, err);
+    if (st == ST_OK)
+        st = remote_verify_code(c, false, &there, err);
+    if (st == ST_OK && !there && (st = make_functions(c, err)) == ST_DENIED)
+        st = ST_OK; /* a server can do without */
+    return st == ST_OK ? advance_seq(c, err) : st;
 }

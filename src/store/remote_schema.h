@@ -14,21 +14,28 @@
 #ifndef LARDER_STORE_REMOTE_SCHEMA_H
 #define LARDER_STORE_REMOTE_SCHEMA_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "sql/remote.h"
 
-#define REMOTE_SCHEMA_VERSION 1
+#define REMOTE_SCHEMA_VERSION 2
 #define REMOTE_SEQ_BLOCK      1024
 
 /* The version of the tables, 0 when there are none. */
 enum status remote_schema_version(struct remote *c, int64_t *ret, struct error *err) MUST_CHECK;
 
-/* Creates the tables, or brings them to this version. Two who do so at once wait for each other. ST_NEWER
-   when they are beyond it, ST_DENIED when this role may not. */
-enum status remote_schema_migrate(struct remote *c, int64_t *ret_from, struct error *err) MUST_CHECK;
+/* Creates the tables, or brings them to this version; views and functions that are missing are made again.
+   Two who do so at once wait for each other. ST_NEWER when they are beyond it, ST_DENIED when this role may
+   not, ST_CORRUPT when they are not whole. */
+enum status remote_schema_migrate(struct remote *c, int64_t *ret_from, bool *ret_mended,
+                                  struct error *err) MUST_CHECK;
 
 /* ST_OK when the tables are of this version; else what to do about it. */
 enum status remote_schema_expect(struct remote *c, struct error *err) MUST_CHECK;
+
+/* The same, and they are whole (remote_verify.h): for who begins to serve them. Functions that are missing are
+   made again, if this role may. */
+enum status remote_schema_ready(struct remote *c, struct error *err) MUST_CHECK;
 
 #endif

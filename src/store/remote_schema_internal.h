@@ -12,6 +12,10 @@ struct remote_schema_step {
     const char *texts[REMOTE_DIALECTS][REMOTE_SCHEMA_TEXTS]; /* run one after the other; NULL: none */
 };
 
+/* The functions and views of this version, see remote_schema_code.c. */
+extern const char remote_postgres_functions[], remote_postgres_views[];
+extern const char remote_mariadb_functions[], remote_mariadb_views[];
+
 extern const struct remote_schema_step remote_schema_steps[REMOTE_SCHEMA_VERSION];
 
 #endif

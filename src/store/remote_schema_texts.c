@@ -1,38 +1,11 @@
 /* The texts that create the tables, views and functions of each dialect. A text may be run again after a
    failure: MariaDB has no transactions over CREATE. */
 #include "store/remote_schema_internal.h"
+#include "store/remote_schema_macros.h"
 
 /* clang-format off */
 
-/* ---- what both say in the same words ---- */
-
-#define DUE(now) "k.type = 2 AND k.first <> 0 AND k.first <= " now
-#define LIVE(now) "(k.expire_at = 0 OR k.expire_at > " now ")"
-
-#define EXPIRED_FIELDS(now)                                                                                  \
-    "(SELECT count(*) FROM larder_hash AS f WHERE f.id = k.id AND f.expire_at <> 0"                          \
-    " AND f.expire_at <= " now ")"
-
-#define TYPE_NAME                                                                                            \
-    "CASE k.type WHEN 1 THEN 'string' WHEN 2 THEN 'hash' WHEN 3 THEN 'list' WHEN 4 THEN 'set'"               \
-    " WHEN 5 THEN 'zset' END"
-
-/* When a field goes: at its own moment or with its key, whichever comes first. */
-#define FIELD_ENDS                                                                                           \
-    "CASE WHEN i.expire_at = 0 THEN k.expire_at WHEN k.expire_at = 0 THEN i.expire_at"                       \
-    " ELSE least(i.expire_at, k.expire_at) END"
-
 /* ---- PostgreSQL ---- */
-
-#define PG_NOW "larder_now()"
-#define PG_MOMENT(ms) "CASE WHEN " ms " > 0 THEN to_timestamp((" ms ") / 1000.0) END"
-#define PG_KEY "larder_text(larder_whole(k.key, k.key_rest))"
-
-#define PG_ITEMS(name, table, type, columns, ends, more)                                                     \
-    "CREATE VIEW " name " AS SELECT d.db AS db, " PG_KEY " AS key, " columns ", "                            \
-    PG_MOMENT(ends) " AS expires, k.key AS key_bytes"                                                        \
-    " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db JOIN " table " AS i ON i.id = k.id"        \
-    " WHERE k.type = " type " AND " LIVE(PG_NOW) more ";"
 
 static const char postgres_1[] =
     "CREATE TABLE larder_meta (name text PRIMARY KEY, value text NOT NULL);"
@@ -109,14 +82,14 @@ static const char postgres_1[] =
     "  FROM larder_chunk AS c WHERE c.id = k.id) END) AS value, "
     PG_MOMENT("k.expire_at") " AS expires, k.key AS key_bytes"
     " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db WHERE k.type = 1 AND " LIVE(PG_NOW) ";"
-    PG_ITEMS("larder_hashes", "larder_hash", "2",
+    "CREATE " PG_ITEMS("larder_hashes", "larder_hash", "2",
              "larder_text(larder_whole(i.field, i.field_rest)) AS field, larder_text(i.value) AS value",
              FIELD_ENDS, " AND (i.expire_at = 0 OR i.expire_at > " PG_NOW ")")
-    PG_ITEMS("larder_lists", "larder_list", "3",
+    "CREATE " PG_ITEMS("larder_lists", "larder_list", "3",
              "i.pos - k.first AS position, larder_text(i.value) AS value", "k.expire_at", "")
-    PG_ITEMS("larder_sets", "larder_set", "4", "larder_text(larder_whole(i.member, i.member_rest)) AS member",
+    "CREATE " PG_ITEMS("larder_sets", "larder_set", "4", "larder_text(larder_whole(i.member, i.member_rest)) AS member",
              "k.expire_at", "")
-    PG_ITEMS("larder_zsets", "larder_zset", "5",
+    "CREATE " PG_ITEMS("larder_zsets", "larder_zset", "5",
              "larder_text(larder_whole(i.member, i.member_rest)) AS member, i.score AS score",
              "k.expire_at", "")
 
@@ -124,20 +97,17 @@ static const char postgres_1[] =
     "CREATE FUNCTION larder_lock_key() RETURNS bigint LANGUAGE sql STABLE SET search_path FROM CURRENT AS"
     " 'SELECT (1818324580::bigint << 32) | ''larder_meta''::regclass::oid::bigint';"
     "CREATE FUNCTION larder_enter(db integer, key bytea) RETURNS integer LANGUAGE plpgsql SET search_path FROM CURRENT AS $$"
-    " DECLARE result integer; own text; BEGIN"
+    " DECLARE result integer; BEGIN"
     " IF NOT pg_try_advisory_xact_lock_shared(larder_lock_key()) OR NOT pg_try_advisory_xact_lock_shared("
     "   (1818324581::bigint << 32) | 'larder_meta'::regclass::oid::bigint) THEN"
     "  RAISE EXCEPTION 'a Larder server has these tables for itself alone (mode exclusive)'"
     "   USING ERRCODE = 'lock_not_available'; END IF;"
     /* One that had them, and ended badly or has lost its connection: it shall know that they have changed. */
-    " SELECT m.value INTO own FROM larder_meta AS m WHERE m.name = 'owner';"
-    " IF own <> '' THEN"
+    " IF (SELECT m.value FROM larder_meta AS m WHERE m.name = 'owner') <> '' THEN"
     "  IF EXISTS (SELECT 1 FROM larder_journal AS j WHERE j.seq >"
     "    (SELECT m.value::bigint FROM larder_meta AS m WHERE m.name = 'applied')) THEN"
     "   RAISE EXCEPTION 'the journal of a Larder server has to be applied first: start one'"
     "    USING ERRCODE = 'lock_not_available'; END IF;"
-    /* Until then it may answer from memory: lease.h. */
-    "  PERFORM pg_sleep(coalesce(substring(own FROM '; lease ([0-9]+) ms')::float8, 0) * 1.01 / 1000 + 0.001);"
     "  UPDATE larder_meta AS m SET value = '' WHERE m.name = 'owner'; END IF;"
     " PERFORM pg_advisory_xact_lock_shared((1818324579::bigint << 32) | 'larder_meta'::regclass::oid::bigint);"
     " PERFORM pg_advisory_xact_lock(((1818324600::bigint + (get_byte(sha256(key), 0) * 2"
@@ -207,47 +177,18 @@ static const char postgres_1[] =
 
 /* ---- MariaDB ---- */
 
-#define MD_NOW "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)"
-#define MD_MOMENT(ms)                                                                                        \
-    "CASE WHEN " ms " > 0 THEN CAST('1970-01-01 00:00:00.000' + INTERVAL (" ms ") * 1000 MICROSECOND"        \
-    " AS DATETIME(3)) END"
-#define MD_WHOLE(name, rest) "IF(" rest " = '', " name ", CONCAT(SUBSTR(" name ", 1, 992), " rest "))"
-#define MD_TEXT(bytes) "CONVERT(" bytes " USING utf8mb4)"
-#define MD_KEY MD_TEXT(MD_WHOLE("k.`key`", "k.key_rest"))
-
-#define MD_ITEMS(name, table, type, columns, ends, more)                                                     \
-    "CREATE OR REPLACE VIEW " name " AS SELECT d.db AS db, " MD_KEY " AS `key`, " columns ", "               \
-    MD_MOMENT(ends) " AS expires, k.`key` AS key_bytes"                                                      \
-    " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db JOIN " table " AS i ON i.id = k.id"        \
-    " WHERE k.type = " type " AND " LIVE(MD_NOW) more ";"
-
-#define MD_TABLE " ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET = binary;"
-#define MD_PLACE "BIGINT AS (IF(bits < 0, -9223372036854775808 - bits, bits)) STORED"
-#define MD_NOW_US "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)"
-
-/* A server has the tables. */
-#define MD_REFUSE_ALONE                                                                                      \
-    " IF IS_USED_LOCK(larder_lock_name()) IS NOT NULL OR IS_USED_LOCK(larder_reader_name()) IS NOT NULL THEN" \
-    "  SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT ="                                                           \
-    "  'a Larder server has these tables for itself alone (mode exclusive)'; END IF;"
-
 /* What both procedures begin with: num is the database's number. */
 #define MD_ENTER                                                                                             \
-    MD_REFUSE_ALONE                                                                                          \
-    /* One that had them, and ended badly or has lost its connection: it shall know that they have changed,  \
-       and until its lease is over it may answer from memory (lease.h). Whoever has the row keeps it from     \
-       coming back meanwhile. */                                                                             \
-    " IF (SELECT value FROM larder_meta WHERE name = 'owner') <> '' THEN BEGIN"                              \
-    "  DECLARE own VARBINARY(512);"                                                                          \
-    "  SELECT value INTO own FROM larder_meta WHERE name = 'owner' FOR UPDATE;"                              \
+    " IF IS_USED_LOCK(larder_lock_name()) IS NOT NULL OR IS_USED_LOCK(larder_reader_name()) IS NOT NULL THEN" \
+    "  SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT ="                                                           \
+    "  'a Larder server has these tables for itself alone (mode exclusive)'; END IF;"                        \
+    /* One that had them, and ended badly or has lost its connection: it shall know that they have changed. */ \
+    " IF (SELECT value FROM larder_meta WHERE name = 'owner') <> '' THEN"                                    \
     "  IF EXISTS (SELECT 1 FROM larder_journal WHERE seq >"                                                  \
     "   (SELECT CAST(value AS SIGNED) FROM larder_meta WHERE name = 'applied')) THEN"                        \
     "   SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT ="                                                          \
     "   'the journal of a Larder server has to be applied first: start one'; END IF;"                        \
-    "  DO SLEEP(IF(LOCATE('; lease ', own) = 0, 0, CAST(SUBSTRING_INDEX(SUBSTRING_INDEX(own, '; lease ', -1),"\
-    "   ' ', 1) AS DECIMAL(20)) * 1.01 / 1000 + 0.001));"                                                    \
-    MD_REFUSE_ALONE                                                                                          \
-    "  UPDATE larder_meta SET value = '' WHERE name = 'owner'; END; END IF;"                                 \
+    "  UPDATE larder_meta SET value = '' WHERE name = 'owner'; END IF;"                                      \
     " SELECT n INTO num FROM larder_lock WHERE n = -1 LOCK IN SHARE MODE;"                                   \
     " SELECT n INTO num FROM larder_lock WHERE n = CONV(SUBSTR(SHA2(p_key, 256), 1, 3), 16, 10) DIV 8"       \
     "  FOR UPDATE;"                                                                                          \
@@ -385,18 +326,38 @@ static const char mariadb_views[] =
     MD_TEXT("larder_string(k.id, k.value)") " AS value, "
     MD_MOMENT("k.expire_at") " AS expires, k.`key` AS key_bytes"
     " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db WHERE k.type = 1 AND " LIVE(MD_NOW) ";"
-    MD_ITEMS("larder_hashes", "larder_hash", "2",
+    "CREATE OR REPLACE " MD_ITEMS("larder_hashes", "larder_hash", "2",
              MD_TEXT(MD_WHOLE("i.field", "i.field_rest")) " AS field, " MD_TEXT("i.value") " AS value",
              FIELD_ENDS, " AND (i.expire_at = 0 OR i.expire_at > " MD_NOW ")")
-    MD_ITEMS("larder_lists", "larder_list", "3",
+    "CREATE OR REPLACE " MD_ITEMS("larder_lists", "larder_list", "3",
              "i.pos - k.first AS position, " MD_TEXT("i.value") " AS value", "k.expire_at", "")
-    MD_ITEMS("larder_sets", "larder_set", "4", MD_TEXT(MD_WHOLE("i.member", "i.member_rest")) " AS member",
+    "CREATE OR REPLACE " MD_ITEMS("larder_sets", "larder_set", "4", MD_TEXT(MD_WHOLE("i.member", "i.member_rest")) " AS member",
              "k.expire_at", "")
-    MD_ITEMS("larder_zsets", "larder_zset", "5",
+    "CREATE OR REPLACE " MD_ITEMS("larder_zsets", "larder_zset", "5",
              MD_TEXT(MD_WHOLE("i.member", "i.member_rest")) " AS member, i.score AS score", "k.expire_at", "")
 
     "INSERT IGNORE INTO larder_meta (name, value) VALUES ('next_id', '1'), ('next_db_number', '0'), ('owner', ''), ('synced', '0'),"
     " ('applied', '0'), ('applying', '0'), ('created', DATE_FORMAT(UTC_TIMESTAMP(), '%Y-%m-%dT%H:%i:%sZ')), ('schema_version', '1');";
+
+/* ---- version 2 ---- */
+
+/* The rows that functions need, before the first server has come: 16 databases, unless there are some. */
+static const char postgres_2[] =
+    "INSERT INTO larder_db (db, number, keys, expires) SELECT n, m.value::integer + n, 0, 0"
+    " FROM larder_meta AS m, generate_series(0, 15) AS n"
+    " WHERE m.name = 'next_db_number' AND NOT EXISTS (SELECT 1 FROM larder_db);"
+    "UPDATE larder_meta SET value = (SELECT max(number) + 1 FROM larder_db)::text"
+    " WHERE name = 'next_db_number' AND value::bigint <= (SELECT max(number) FROM larder_db);";
+
+/* The default named the sequence of the database where the table was made: a dump could not be brought back. */
+static const char mariadb_2[] =
+    "ALTER TABLE larder_key ALTER COLUMN seq DROP DEFAULT;"
+    "INSERT INTO larder_db (db, number, `keys`, expires)"
+    " WITH RECURSIVE s (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM s WHERE n < 15)"
+    " SELECT s.n, CAST(m.value AS SIGNED) + s.n, 0, 0 FROM larder_meta AS m, s"
+    " WHERE m.name = 'next_db_number' AND NOT EXISTS (SELECT 1 FROM larder_db);"
+    "UPDATE larder_meta SET value = (SELECT max(number) + 1 FROM larder_db)"
+    " WHERE name = 'next_db_number' AND CAST(value AS SIGNED) <= (SELECT max(number) FROM larder_db);";
 
 /* clang-format on */
 
@@ -404,4 +365,7 @@ const struct remote_schema_step remote_schema_steps[REMOTE_SCHEMA_VERSION] = {
     {1,
      {[REMOTE_POSTGRES] = {postgres_1},
       [REMOTE_MARIADB] = {mariadb_tables, mariadb_routines, mariadb_views}}},
+    {2,
+     {[REMOTE_POSTGRES] = {postgres_2, remote_postgres_functions, remote_postgres_views},
+      [REMOTE_MARIADB] = {mariadb_2, remote_mariadb_functions, remote_mariadb_views}}},
 };

@@ -441,11 +441,12 @@ static void do_close(struct store *base)
    migrate`. */
 static enum status ensure_schema(struct rstore *s, struct error *err)
 {
-    int64_t version, now;
+    struct migration made;
+    int64_t version;
     enum status st = remote_schema_version(s->conn, &version, err);
     if (st != ST_OK || version != 0)
-        return st != ST_OK ? st : remote_schema_expect(s->conn, err);
-    st = store_migrate(s->url, &version, &now, err);
+        return st != ST_OK ? st : remote_schema_ready(s->conn, err);
+    st = store_migrate(s->url, &made, err);
     return st == ST_DENIED ? remote_schema_expect(s->conn, err) : st;
 }
 
