@@ -5,7 +5,9 @@
 #include "base/clock.h"
 #include "store/check_internal.h"
 #include "store/remote_open.h"
+#include "store/remote_schema.h"
 #include "store/remote_store.h"
+#include "store/remote_verify.h"
 
 #define LIMIT_MS (3600 * 1000)
 
@@ -36,7 +38,12 @@ static const struct check {
     const char *title, *text;
 } checks[] = {
     {"numbers that were given out",
-     "SELECT 'databases share number ' || number FROM larder_db GROUP BY number HAVING count(*) > 1"
+     "SELECT " ROW " || 'has id ' || k.id || ', which was never given out' FROM larder_key AS k"
+     "  WHERE k.id >= (SELECT CAST(m.value AS DECIMAL(20)) FROM larder_meta AS m WHERE m.name = 'next_id')"
+     " UNION ALL SELECT 'database ' || d.db || ' has number ' || d.number || ', which was never given out'"
+     "  FROM larder_db AS d WHERE d.number >="
+     "  (SELECT CAST(m.value AS DECIMAL(20)) FROM larder_meta AS m WHERE m.name = 'next_db_number')"
+     " UNION ALL SELECT 'databases share number ' || number FROM larder_db GROUP BY number HAVING count(*) > 1"
      " UNION ALL SELECT 'database number ' || d.number || ' is in use and in the trash' FROM larder_db AS d"
      "  JOIN larder_trash AS t ON t.id = d.number AND t.type = 100"},
     {"keys by database",
@@ -98,6 +105,16 @@ static const struct check {
     {"rank blocks without a key", ORPHAN_CHECK("larder_zset_block", "5")},
 };
 
+/* Rows are older than what the sequence says: it gives out blocks, and never goes back. */
+static const struct check sequence_check[REMOTE_DIALECTS] = {
+    [REMOTE_POSTGRES] = {"numbers of rows",
+     "SELECT 'key row ' || max(seq) || ' has a number which was never given out' FROM larder_key"
+     " HAVING max(seq) >= coalesce(pg_sequence_last_value('larder_seq') + " STR(REMOTE_SEQ_BLOCK) ", 1)"},
+    [REMOTE_MARIADB] = {"numbers of rows",
+     "SELECT 'key row ' || max(seq) || ' has a number which was never given out' FROM larder_key"
+     " HAVING max(seq) >= (SELECT next_not_cached_value FROM larder_seq)"},
+};
+
 /* clang-format on */
 
 /* Planned for many rows, unlike what a server asks for. */
@@ -146,11 +163,17 @@ static enum status run_check(struct remote *c, const struct check *k, FILE *out,
 enum status remote_check_tables(struct check_session *k, FILE *out, uint64_t *ret_found, struct error *err)
 {
     struct remote *c = rstore_of(k->store)->conn;
+    const struct check views = {"views that are missing", remote_views_text(c->dialect)};
+    const size_t n = sizeof checks / sizeof checks[0];
     enum status st = ST_OK;
     *ret_found = 0;
-    for (size_t i = 0; st == ST_OK && i < sizeof checks / sizeof checks[0]; i++) {
+    for (size_t i = 0; st == ST_OK && i < n + 2; i++) {
         uint64_t found;
-        st = run_check(c, &checks[i], out, &found, err);
+        st = run_check(c,
+                       i < n    ? &checks[i]
+                       : i == n ? &sequence_check[c->dialect]
+                                : &views,
+                       out, &found, err);
         *ret_found += found;
     }
     return st;

@@ -20,7 +20,7 @@
 #include "sql/remote.h"
 
 #define REMOTE_SCHEMA_VERSION 2
-#define REMOTE_SEQ_BLOCK      1024
+#define REMOTE_SEQ_BLOCK      1024 /* as the texts say it, too */
 
 /* The version of the tables, 0 when there are none. */
 enum status remote_schema_version(struct remote *c, int64_t *ret, struct error *err) MUST_CHECK;
@@ -34,8 +34,8 @@ enum status remote_schema_migrate(struct remote *c, int64_t *ret_from, bool *ret
 /* ST_OK when the tables are of this version; else what to do about it. */
 enum status remote_schema_expect(struct remote *c, struct error *err) MUST_CHECK;
 
-/* The same, and they are whole (remote_verify.h): for who begins to serve them. Functions that are missing are
-   made again, if this role may. */
+/* The same, and they are whole (remote_verify.h): for who begins to serve them. Functions that are missing
+   are made again, if this role may. */
 enum status remote_schema_ready(struct remote *c, struct error *err) MUST_CHECK;
 
 #endif

@@ -19,6 +19,7 @@
 #include "store/migrate.h"
 #include "store/remote_open.h"
 #include "store/remote_schema.h"
+#include "store/remote_verify.h"
 
 #define BACKOFF_MIN_MS 50
 #define BACKOFF_MAX_MS 2000
@@ -476,6 +477,8 @@ enum status remote_store_open(const struct store_options *o, struct store **ret,
         s->told = mem_zalloc((s->databases + 1) * sizeof *s->told);
         st = o->read_only || o->joins ? remote_schema_expect(s->conn, err) : ensure_schema(s, err);
     }
+    if (st == ST_OK && o->read_only && !o->beside)
+        st = remote_verify(s->conn, false, err);
     if (st == ST_OK && o->beside) {
         snprintf(s->owner, sizeof s->owner, "%s", rstore_of(o->beside)->owner);
         s->lease = rstore_of(o->beside)->lease;

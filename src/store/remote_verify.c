@@ -156,7 +156,8 @@ static const char *const nothing_text[REMOTE_DIALECTS] = {
     [REMOTE_POSTGRES] =
     "WITH want (name, columns, indexes) AS (VALUES " POSTGRES_TABLES ")"
     " SELECT CASE WHEN to_regclass('larder_meta') IS NULL THEN 'table larder_meta' ELSE 'row schema_version of larder_meta' END"
-    " WHERE EXISTS (SELECT 1 FROM want AS w WHERE to_regclass(w.name) IS NOT NULL)",
+    " WHERE to_regproc('larder_now') IS NOT NULL"
+    "  OR EXISTS (SELECT 1 FROM want AS w WHERE to_regclass(w.name) IS NOT NULL)",
     [REMOTE_MARIADB] =
     "WITH want (name, columns, indexes) AS (VALUES " MARIADB_TABLES ")"
     " SELECT 'table larder_meta' FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM information_schema.tables AS t"
@@ -205,6 +206,11 @@ static enum status incomplete(const struct remote *c, const struct missing *m, c
     return error_set(err, ST_CORRUPT, "%.50s lacks %s%s: %s", c->place, m->names, more, advice);
 }
 
+const char *remote_views_text(enum remote_dialect dialect)
+{
+    return views_text[dialect];
+}
+
 #define ANEW "restore it anew"
 
 enum status remote_verify(struct remote *c, bool views, struct error *err)
@@ -238,8 +244,7 @@ enum status remote_verify_code(struct remote *c, bool views, bool *ret_there, st
 {
     struct missing m = {0};
     const struct param p[] = {param_bytes(slice_str(c->schema))};
-    struct request r = {
-        .text = functions_text[c->dialect], .params = p, .nparams = 1, .fn = note, .arg = &m};
+    struct request r = {.text = functions_text[c->dialect], .params = p, .nparams = 1, .fn = note, .arg = &m};
     remote_add(c, &r);
     enum status st = remote_run(c, err);
     if (st == ST_OK && views)
@@ -289,9 +294,10 @@ enum status remote_advance_seq(struct remote *c, struct error *err)
     struct request set = {.text = set_text[c->dialect], .params = p, .nparams = 1};
     remote_add(c, &set);
     st = remote_run(c, err);
-    return st != ST_DENIED ? st
-                           : error_set(err, ST_DENIED,
-                                       "the sequence larder_seq of %.80s is behind the rows of larder_key: larder"
-                                       " migrate --store URL brings it forward, with a role that may",
-                                       c->place);
+    return st != ST_DENIED
+               ? st
+               : error_set(err, ST_DENIED,
+                           "the sequence larder_seq of %.80s is behind the rows of larder_key: larder"
+                           " migrate --store URL brings it forward, with a role that may",
+                           c->place);
 }

@@ -16,6 +16,9 @@
    any version. */
 enum status remote_verify(struct remote *c, bool views, struct error *err) MUST_CHECK;
 
+/* A query for the views that are missing, one text for each. */
+const char *remote_views_text(enum remote_dialect dialect);
+
 /* ST_OK when there is nothing of this program, or what a migration that broke off left, which may begin anew;
    ST_CORRUPT when it is a part of somebody's data. For tables without a version. */
 enum status remote_verify_nothing(struct remote *c, struct error *err) MUST_CHECK;
@@ -26,7 +29,8 @@ enum status remote_verify_code(struct remote *c, bool views, bool *ret_there, st
 /* Makes functions and views again. ST_DENIED when this role may not. */
 enum status remote_make_code(struct remote *c, struct error *err) MUST_CHECK;
 
-/* Brings the sequence behind the highest number of a row, where it is not there yet, while nobody else does. */
+/* Brings the sequence behind the highest number of a row, where it is not there yet, while nobody else does.
+ */
 enum status remote_advance_seq(struct remote *c, struct error *err) MUST_CHECK;
 
 #endif

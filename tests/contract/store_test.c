@@ -390,9 +390,10 @@ static void databases_are_kept(void)
         CHECK_EQ(dbs[i].keys, 0);
         CHECK_EQ(dbs[i].expires, 0);
     }
-    /* A flush takes a fresh number, a swap exchanges two. */
+    /* A flush takes a fresh number, a swap exchanges two. Where keys are counted there is one. */
     struct db_row changed[] = {{0, next, 0, 0}, {3, 4, 10, 1}, {4, 3, 20, 2}};
-    struct changes c = {.dbs = changed, .ndbs = 3};
+    struct key_row k = string_row(4, SLICE("k"), SLICE("v"));
+    struct changes c = {.dbs = changed, .ndbs = 3, .keys = &k, .nkeys = 1};
     REQUIRE_OK(apply_now(s, &c, &err), &err);
     for (int i = 0; i < 2; i++) {
         CHECK_OK(store_load_dbs(s, dbs, DATABASES, &next, &err), &err);

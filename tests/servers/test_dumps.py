@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from harness import databases, servers, store
+from harness import servers, store
 
 from . import dumps
 
@@ -110,3 +110,155 @@ def test_a_dump_of_a_server_alone_has_its_journal(fleet, kind):
     copy = dumps.copy_of(data, text)
     serves(fleet, copy, expected)
     serves(fleet, dumps.copy_of(data, text, mode="exclusive"), expected)
+
+
+def start_is_refused(fleet, data):
+    """A server on it ends with a message; that."""
+    larder = fleet.new(servers.Larder, data=data)
+    with pytest.raises(servers.StartError) as failed:
+        larder.start()
+    larder.process = None
+    return failed.value.log
+
+
+@pytest.mark.parametrize("kind", ["postgres", "mariadb"])
+def test_tables_of_version_1_are_migrated(fleet, kind):
+    """As `larder serve` made them before the default of a column named a sequence no more."""
+    text = (HERE / "version1" / f"{kind}.sql").read_bytes()
+    data = store.KINDS[kind]()
+    data = dumps.copy_of(data, text)
+    assert "larder migrate --store URL brings it there" in start_is_refused(fleet, data)
+    done = servers.run(["migrate", "--store", data.url])
+    assert (done.returncode, done.stdout) == (0, "schema version 2, was 1\n"), done.stderr
+    expected = {
+        (0, b"greeting"): ("grüße \0 and all".encode(), -1),
+        (0, b"hash"): ([b"f", b"g", b"v", b"w"], -1),
+        (0, b"later"): (b"x", 5794775000000),
+        (0, b"list"): ([b"a", b"b", b"c"], -1),
+        (0, b"long"): (bytes(65536) + b"tail", -1),
+        (0, b"set"): ([b"m", b"n"], -1),
+        (0, b"zset"): ([b"j", b"-inf", b"m", b"1.5", b"i", b"inf"], -1),
+        (3, b"other"): (b"3", -1),
+    }
+    larder = fleet.larder(data=data)
+    with larder.connect() as c:
+        found = content(c)
+        expected[0, b"later"] = (b"x", found[0, b"later"][1])
+        assert found == expected and found[0, b"later"][1] > 5_000_000_000_000
+        text = dumps.dump(data, next(iter(dumps.WAYS[kind])))
+    larder.stop()
+    whole = {"postgres": "SELECT encode(larder_get('long'), 'hex')", "mariadb": "SELECT lower(hex(larder_get('long')))"}
+    assert data.query(whole[kind]) == [[(bytes(65536) + b"tail").hex()]]
+    check(data)
+    copy = dumps.copy_of(data, text)
+    check(copy)
+    assert servers.run(["migrate", "--store", copy.url]).returncode == 0
+    assert copy.query(whole[kind]) == [[(bytes(65536) + b"tail").hex()]]
+
+
+DAMAGE = [
+    ("DROP TABLE larder_trash", "lacks table larder_trash"),
+    ("DROP TABLE larder_meta", "lacks table larder_meta"),
+    ("ALTER TABLE larder_journal DROP COLUMN changes", "lacks column larder_journal.changes"),
+    ("DROP SEQUENCE larder_seq CASCADE", "lacks sequence larder_seq"),
+    ("DELETE FROM larder_meta WHERE name = 'next_id'", "lacks row next_id of larder_meta"),
+    ("DELETE FROM larder_meta WHERE name = 'schema_version'", "lacks row schema_version of larder_meta"),
+    ("DELETE FROM larder_db", "lacks rows of larder_db"),
+    ("DELETE FROM larder_key", "lacks rows of larder_key"),
+]
+DAMAGE_OF = {
+    "postgres": [
+        ("DROP INDEX larder_key_name", "lacks index larder_key_name"),
+        ("ALTER TABLE larder_list DROP CONSTRAINT larder_list_pkey", "lacks index larder_list_pkey"),
+    ],
+    "mariadb": [
+        ("ALTER TABLE larder_key DROP KEY larder_key_name", "lacks index larder_key_name of larder_key"),
+        ("DELETE FROM larder_lock WHERE n = 511", "lacks rows of larder_lock"),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", ["postgres", "mariadb"])
+def test_what_is_not_whole_is_refused(fleet, kind):
+    """By a server, by check, and by migrate, which must not make up for rows that are gone."""
+    data = store.KINDS[kind]()
+    larder = fleet.larder(data=data)
+    with larder.connect() as c:
+        fill(c)
+    larder.stop()
+    way = "custom" if kind == "postgres" else "routines"
+    text = dumps.dump(data, way)
+    for damage, says in DAMAGE + DAMAGE_OF[kind]:
+        copy = dumps.copy_of(data, text)
+        copy.query(damage.replace(" CASCADE", "" if kind == "mariadb" else " CASCADE"))
+        for command in ("check", "migrate"):
+            done = servers.run([command, "--store", copy.url])
+            known = "has no tables of this program" if command == "check" and "larder_meta" in says else says
+            assert done.returncode == 1 and (says in done.stderr or known in done.stderr), (damage, done)
+        assert says in start_is_refused(fleet, copy), damage
+        copy.server.drop_database(copy.name)
+
+
+@pytest.mark.parametrize("kind", ["postgres", "mariadb"])
+def test_views_and_functions_are_made_again(fleet, kind):
+    data = store.KINDS[kind]()
+    assert servers.run(["migrate", "--store", data.url]).returncode == 0
+    drop = "DROP FUNCTION larder_del(text, integer)" if kind == "postgres" else "DROP PROCEDURE larder_del_in"
+    data.query(f"{drop}; DROP VIEW larder_zsets;")
+    log = start_is_refused(fleet, data)
+    assert "lacks view larder_zsets: restore it anew, or if its rows are whole: larder migrate" in log
+    done = servers.run(["migrate", "--store", data.url])
+    assert (done.returncode, done.stdout) == (0, "schema version 2, its views and functions were made again\n")
+    assert servers.run(["migrate", "--store", data.url]).stdout == "schema version 2, nothing to do\n"
+    assert data.query("SELECT count(*) FROM larder_zsets") == [["0"]]
+    data.query(f"{drop};")  # a server does that alone
+    larder = fleet.larder(data=data)
+    with larder.connect() as c:
+        c("SET", "k", "v")
+    data.query(FUNCTIONS[kind].format("larder_del('k')"))
+    with larder.connect() as c:
+        assert c("EXISTS", "k") == 0
+
+
+@pytest.mark.parametrize("kind", ["postgres", "mariadb"])
+def test_a_restore_that_broke_off_is_refused(fleet, kind):
+    """Wherever it did: a server never begins to serve a part, nor takes it for a new database."""
+    data = store.KINDS[kind]()
+    larder = fleet.larder(data=data)
+    with larder.connect() as c:
+        fill(c)
+    larder.stop()
+    text = dumps.dump(data, "plain" if kind == "postgres" else "routines")
+    ends = [m.start() for m in re.finditer(rb"^(CREATE|COPY|ALTER|INSERT|UNLOCK|/\*!50001 (CREATE|VIEW))", text, re.M)]
+    begun = next(i for i, end in enumerate(ends) if text[end:].startswith(b"CREATE TABLE"))
+    for end in ends[begun + 1 :: 9] + ends[-1:]:
+        copy = dumps.copy_of(data, text[:end], ok=False)
+        log = start_is_refused(fleet, copy)
+        assert " lacks " in log, (text[end : end + 80], log)
+        copy.server.drop_database(copy.name)
+
+
+@pytest.mark.parametrize("kind", ["postgres", "mariadb"])
+def test_a_sequence_that_is_behind(fleet, kind):
+    """Numbers of rows are given out once, also when a sequence was brought back from before."""
+    data = store.KINDS[kind]()
+    larder = fleet.larder(data=data)
+    with larder.connect() as c:
+        for i in range(3000):
+            c("SET", f"k{i}", i)
+    larder.stop()
+    done = servers.run(["check", "--store", data.url])
+    assert done.returncode == 0
+    if kind == "postgres":
+        data.query("ALTER SEQUENCE larder_seq RESTART WITH 1")
+    else:
+        data.query("DROP SEQUENCE larder_seq; CREATE SEQUENCE larder_seq INCREMENT BY 1024 NOCACHE ENGINE = InnoDB;")
+    done = servers.run(["check", "--store", data.url])
+    assert done.returncode == 3 and "which was never given out" in done.stdout
+    larder.start()
+    with larder.connect() as c:
+        for i in range(3000):
+            c("SET", f"n{i}", i)
+        assert c("DBSIZE") == 6000
+    larder.stop()
+    larder.check()

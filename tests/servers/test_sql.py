@@ -34,7 +34,7 @@ def sql_set(data, key, value, ttl_ms=None):
     if data.kind == "postgres":
         ttl = "NULL" if ttl_ms is None else f"interval '{ttl_ms} milliseconds'"
         return f"SELECT larder_set({key}, {value}, {ttl});"
-    return f"CALL larder_set({key}, {value}, {'NULL' if ttl_ms is None else ttl_ms});"
+    return f"CALL larder_set({key}, {value}, {'NULL' if ttl_ms is None else ttl_ms / 1000});"
 
 
 def sql_del(data, key):
@@ -327,3 +327,164 @@ def test_wrong_urls(url, says):
     for command in ("serve", "migrate", "check"):
         done = servers.run([command, "--store", url, *(["--port", "0"] if command == "serve" else [])])
         assert done.returncode == 1 and says in done.stderr, (command, done.stderr)
+
+
+# --- functions and roles
+
+
+@pytest.fixture
+def migrated(data):
+    """A database that no server has used yet."""
+    done = servers.run(["migrate", "--store", data.url])
+    assert done.returncode == 0, done.stderr
+    return data
+
+
+SAY = {"postgres": "SELECT {}", "mariadb": "CALL {}"}
+
+
+def test_functions_before_the_first_server(fleet, migrated):
+    data = migrated
+    data.query(sql_set(data, b"k", b"v") + sql_set(data, b"big", b"x" * 70_000) + sql_del(data, b"none"))
+    where = {"postgres": "larder_set('k', 'w', db => 15)", "mariadb": "larder_set_in(15, 'k', 'w', NULL)"}
+    data.query(SAY[data.kind].format(where[data.kind]))
+    assert sql_get(data, b"k") == b"v"
+    larder = fleet.larder(data=data)
+    with larder.connect() as c:
+        assert c("MGET", "k", "big") == [b"v", b"x" * 70_000] and c("DBSIZE") == 2
+        c("SELECT", 15)
+        assert c("GET", "k") == b"w"
+        c("FLUSHDB")
+        c("SET", "new", "1")
+        assert c("DBSIZE") == 1
+    larder.stop()
+    larder.check()
+    few = fleet.larder("--databases", "4", data=data)
+    with few.connect() as c:
+        assert c("GET", "k") == b"v"
+    few.stop()
+    many = fleet.larder("--databases", "20", data=data)
+    with many.connect() as c:
+        c("SELECT", 19)
+        c("SET", "k", "19")
+        c("SELECT", 15)
+        assert c("KEYS", "*") == [b"new"]
+    many.stop()
+    many.check()
+
+
+def test_null_arguments(migrated):
+    data, say = migrated, SAY[migrated.kind]
+    ttl = "" if data.kind == "postgres" else ", NULL"
+    for call, says in [
+        (f"larder_set(NULL, 'v'{ttl})", "the key must not be NULL"),
+        (f"larder_set('k', NULL{ttl})", "the value must not be NULL"),
+        ("larder_del(NULL)", "the key must not be NULL"),
+        ("larder_set('k', 'v', NULL, NULL)", "database must not be NULL"),
+    ]:
+        if data.kind == "mariadb" and "database" in says:
+            call = "larder_set_in(NULL, 'k', 'v', NULL)"
+        with pytest.raises(QueryError, match=says):
+            data.query(say.format(call))
+    assert data.query("SELECT larder_get(NULL) IS NULL")[0][0] in ("t", "1")
+    assert data.query("SELECT count(*) FROM larder_key") == [["0"]]
+
+
+def test_one_meaning_of_ttl(migrated):
+    """The same number is the same time on every database: seconds, as in the view."""
+    data, say = migrated, SAY[migrated.kind]
+    calls = {"seconds": "100", "fraction": "99.5"}
+    if data.kind == "postgres":
+        calls |= {"text": "'100'", "words": "'1 minute 40 s'", "interval": "interval '100 s'"}
+    for key, ttl in calls.items():
+        data.query(say.format(f"larder_set('{key}', 'v', {ttl})"))
+    name = "key" if data.kind == "postgres" else "`key`"
+    for key in calls:
+        ((ttl,),) = data.query(f"SELECT ttl FROM larder_keys WHERE {name} = '{key}'")
+        assert 90 < float(ttl) <= 100, key
+    for ttl in ("0", "-1", "0.0001"):
+        with pytest.raises(QueryError, match="longer than nothing"):
+            data.query(say.format(f"larder_set('k', 'v', {ttl})"))
+    data.query(say.format("larder_set('seconds', 'v', NULL)"))
+    assert data.query(f"SELECT ttl FROM larder_keys WHERE {name} = 'seconds'") == [[None]]
+
+
+def test_text_arguments(migrated):
+    data = migrated
+    if data.kind == "mariadb":
+        pytest.skip("takes text for bytes anyway")
+    data.query("CREATE TABLE orders (id integer, name text, raw bytea); INSERT INTO orders VALUES (7, 'grüße', '\\x00ff');")
+    data.query("SELECT larder_set('o:' || id, name), larder_set('r:' || id, raw), larder_set('c:' || id, name::varchar, '1 h') FROM orders")
+    assert data.query("SELECT larder_get_text('o:' || id), larder_get('r:' || id) FROM orders") == [["grüße", "\\x00ff"]]
+    assert data.query("SELECT larder_get_text('c:7'), larder_get('c:7') = convert_to('grüße', 'UTF8')") == [["grüße", "t"]]
+    data.query("SELECT larder_set('k', 'v', db => 3)")
+    assert data.query("SELECT larder_get_text('k', 3), larder_get_text('k')") == [["v", None]]
+    assert data.query("SELECT larder_del('o:' || id), larder_del('none') FROM orders") == [["t", "f"]]
+    assert data.query("SELECT larder_get('o:7')") == [[None]]
+
+
+ROLES = {"larder migrate": "larder_owner", "reads views": "shop_reports", "calls functions": "shop_app"}
+
+
+def grant(data, purpose):
+    """A role with what docs/servers.md says that it needs, and nothing else."""
+    role = ROLES[purpose]
+    block = re.search(
+        rf"```sql\n-- PostgreSQL: {purpose}\n(.*?)-- MariaDB: {purpose}\n(.*?)```",
+        (servers.ROOT / "docs/servers.md").read_text(),
+        re.DOTALL,
+    )
+    if data.kind == "mariadb":
+        data.query(f"CREATE OR REPLACE USER {role}@localhost;" + block[2].replace("shop.", f"{data.name}."))
+    else:
+        made = f"DO $$ BEGIN CREATE ROLE {role} LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;"
+        data.query(made + "REVOKE ALL ON SCHEMA public FROM PUBLIC;" + block[1])
+    return lambda sql: data.server.query(sql, data.name, user=role)
+
+
+def test_a_role_that_migrates(fleet, data):
+    url = data.server.url(data.name, user="larder_owner")
+    if data.kind == "postgres":
+        data.query("DO $$ BEGIN CREATE ROLE larder_owner LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;")
+        done = servers.run(["migrate", "--store", url])
+        assert done.returncode == 1 and "permission denied for schema public" in done.stderr
+    grant(data, "larder migrate")
+    done = servers.run(["migrate", "--store", url])
+    assert (done.returncode, done.stdout) == (0, "schema version 2, was 0\n"), done.stderr
+    assert servers.run(["migrate", "--store", url]).stdout.endswith("nothing to do\n")
+    data.query("DROP VIEW larder_keys")
+    assert servers.run(["migrate", "--store", url]).stdout.endswith("were made again\n")
+
+
+def test_a_role_that_reads_views(fleet, server, data):
+    with server.connect() as c:
+        c("SET", "s", "v")
+        c("SET", "long", "x" * 70_000)
+        c("HSET", "h", "f", "v")
+        c("RPUSH", "l", "v")
+        c("SADD", "set", "m")
+        c("ZADD", "z", 1, "m")
+    as_role = grant(data, "reads views")
+    for view, n in {"keys": 6, "strings": 2, "hashes": 1, "lists": 1, "sets": 1, "zsets": 1}.items():
+        assert as_role(f"SELECT count(*) FROM larder_{view}") == [[str(n)]], view
+    assert as_role("SELECT max(length(value)) FROM larder_strings") == [["70000"]]
+    for sql in ("SELECT * FROM larder_key", "DELETE FROM larder_list", SAY[data.kind].format("larder_del('s')")):
+        with pytest.raises(QueryError, match="denied"):
+            as_role(sql)
+
+
+def test_a_role_that_calls_functions(fleet, migrated):
+    data = migrated
+    as_role = grant(data, "calls functions")
+    for value in (b"short", b"x" * 70_000, b"y" * 80_000, b"again"):
+        as_role(sql_set(data, b"k", value, 60_000))
+        assert bytes.fromhex(as_role(hex_of(data, b"k"))[0][0]) == value
+    as_role(sql_del(data, b"k") + sql_set(data, b"other", b"v"))
+    for sql in ("DELETE FROM larder_key", "DROP TABLE larder_key", "UPDATE larder_db SET number = 1"):
+        with pytest.raises(QueryError):
+            as_role(sql)
+    larder = fleet.larder(data=data)
+    with larder.connect() as c:
+        assert c("KEYS", "*") == [b"other"]
+    larder.stop()
+    larder.check()
