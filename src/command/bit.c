@@ -325,7 +325,7 @@ static enum status bitop_command(struct call *c)
         for (int i = 1; st == ST_OK && i < n; i++)
             st = combine_source(c, op, &from[i], p, (size_t)len);
         if (st == ST_OK)
-            st = view_set_string(c->view, call_db(c), c->argv[2], result, EXPIRE_NEVER);
+            st = view_set_raw_string(c->view, call_db(c), c->argv[2], result);
     } else {
         st = view_del(c->view, call_db(c), c->argv[2], NULL);
     }

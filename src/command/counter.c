@@ -24,7 +24,7 @@ static enum status add_integer(struct call *c, int64_t by)
         return ST_OK;
     }
     struct slice text = {out, num_format_i64(out, v)};
-    st = put_short(c, c->argv[1], text, r ? r->expire_at : EXPIRE_NEVER);
+    st = put_short(c, c->argv[1], text, r ? r->expire_at : EXPIRE_NEVER, FORM_UNKNOWN);
     if (st == ST_OK)
         reply_integer(c->reply, v);
     return st;
@@ -77,7 +77,7 @@ static enum status incrbyfloat_command(struct call *c)
         return ST_OK;
     }
     struct slice text = {out, num_format_long_double(out, v)};
-    st = put_short(c, c->argv[1], text, r ? r->expire_at : EXPIRE_NEVER);
+    st = put_short(c, c->argv[1], text, r ? r->expire_at : EXPIRE_NEVER, FORM_TEXT);
     if (st == ST_OK)
         reply_bulk(c->reply, text);
     return st;

@@ -26,6 +26,7 @@ static enum status debug_sleep(struct call *c)
 static enum status debug_object(struct call *c)
 {
     const struct row *r;
+    view_look_only(c->view);
     enum status st = arg_any(c, 2, &r);
     if (st != ST_OK)
         return st;

@@ -120,6 +120,7 @@ static enum status pexpireat(struct call *c)
 static enum status tell_expiry(struct call *c, enum base base, enum unit unit)
 {
     const struct row *row;
+    view_look_only(c->view);
     enum status st = arg_any(c, 1, &row);
     if (st != ST_OK)
         return st;

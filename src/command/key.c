@@ -23,8 +23,8 @@ static enum status del(struct call *c)
     return ST_OK;
 }
 
-/* EXISTS and TOUCH: a key named twice counts twice. */
-static enum status exists(struct call *c)
+/* A key named twice counts twice. */
+static enum status touch(struct call *c)
 {
     int64_t n = 0;
     for (int i = 1; i < c->argc; i++) {
@@ -38,9 +38,16 @@ static enum status exists(struct call *c)
     return ST_OK;
 }
 
+static enum status exists(struct call *c)
+{
+    view_look_only(c->view);
+    return touch(c);
+}
+
 static enum status type(struct call *c)
 {
     const struct row *row;
+    view_look_only(c->view);
     enum status st = arg_any(c, 1, &row);
     if (st == ST_OK)
         reply_simple(c->reply, row_type_name(row ? (enum row_type)row->type : ROW_NONE));
@@ -203,6 +210,7 @@ static enum status copy_coll(struct call *c, const struct row *row, uint32_t to_
 {
     enum row_type type = (enum row_type)row->type;
     int64_t expire_at = row->expire_at;
+    enum row_form form = (enum row_form)row->form;
     struct copying items;
     struct coll *coll;
     enum status st = copy_items(c, type, &items);
@@ -210,6 +218,8 @@ static enum status copy_coll(struct call *c, const struct row *row, uint32_t to_
         st = coll_replace(c->view, to_db, to, type, &coll);
     for (struct copied *i = items.first; st == ST_OK && i; i = i->next)
         st = type == ROW_LIST ? coll_push(coll, false, i->item.value) : coll_put(coll, &i->item, NULL);
+    if (st == ST_OK && form != FORM_UNKNOWN)
+        coll_set_form(coll, form);
     if (st == ST_OK)
         st = coll_save(coll);
     return st == ST_OK && expire_at != EXPIRE_NEVER ? view_expire(c->view, to_db, to, expire_at) : st;
@@ -224,6 +234,7 @@ static enum status copy_string(struct call *c, const struct row *row, uint32_t t
         .size = chunks.size,
         .first = chunks.first,
         .expire_at = row->expire_at,
+        .form = (enum row_form)row->form,
     };
     enum status st = chunks.id ? copy_chunks(c, &chunks, &d.id) : ST_OK;
     return st == ST_OK ? view_put(c->view, to_db, to, &d) : st;
@@ -367,7 +378,7 @@ const struct command key_commands[] = {
         .complexity = "O(1)",
     },
     {
-        .name = "touch", .fn = exists, .arity = -2, .flags = CMD_READONLY | CMD_FAST,
+        .name = "touch", .fn = touch, .arity = -2, .flags = CMD_READONLY | CMD_FAST,
         .categories = CAT_KEYSPACE | CAT_READ | CAT_FAST,
         .keys = {{.flags = KEY_RO, .index = 1, .last = -1, .step = 1}},
         .summary = "Reads keys, so that they stay in the cache, and counts those that exist.",

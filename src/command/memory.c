@@ -81,6 +81,7 @@ static enum status memory_usage(struct call *c)
     if (!parse_samples(c, &samples))
         return ST_OK;
     view_count_lookups(c->view, false);
+    view_look_only(c->view);
     enum status st = arg_any(c, 2, &r);
     if (st != ST_OK)
         return st;

@@ -1,18 +1,18 @@
-/* OBJECT: how Redis would keep a value. Larder keeps rows, so that these are answers from what a value is
-   now, not from how it came to be: a string that APPEND made, or a collection that was once large, may be
-   told otherwise there. */
+/* OBJECT: how Redis would keep a value, and how long nobody has used it. Larder keeps rows; what a row in
+   memory remembers of how its value came to be (enum row_form) is told as Redis tells it. Of a row that comes
+   from the tables nothing is remembered, as in Redis after a restart. */
 #include "command/args.h"
 
 #include "base/num.h"
 #include "engine/coll.h"
 
-#define EMBSTR_MAX        44 /* bytes of a string that Redis keeps together with its header */
-#define LISTPACK_ITEM_MAX 64 /* bytes of a name or value that Redis puts in a listpack */
-#define SHARED_INTS       10000 /* 0 .. 9999: integers that all keys share in Redis, which says so with INT_MAX */
+#define EMBSTR_MAX  44    /* bytes of a string that Redis keeps together with its header */
+#define SHARED_INTS 10000 /* 0 .. 9999: integers that all keys share in Redis, which says so with INT_MAX */
 
 /* The row behind OBJECT's key; NULL when a null has been replied. */
 static enum status object_row(struct call *c, const struct row **ret)
 {
+    view_look_only(c->view);
     enum status st = arg_any(c, 2, ret);
     if (st == ST_OK && !*ret)
         reply_null(c->reply);
@@ -21,38 +21,28 @@ static enum status object_row(struct call *c, const struct row **ret)
 
 static bool holds_integer(const struct row *row, int64_t *ret)
 {
-    return row->type == ROW_STRING && !row->ext && num_parse_i64(row_value(row), ret);
+    return row->type == ROW_STRING && !row->ext && row->form == FORM_UNKNOWN &&
+           num_parse_i64(row_value(row), ret);
 }
 
-/* How Redis keeps a small collection, up to how many items, and a larger one. */
+/* How Redis keeps a small collection, and a larger one. */
 static const struct {
-    int64_t small_max;
     const char *small, *large;
 } forms[] = {
-    [ROW_HASH] = {512, "listpack", "hashtable"},
-    [ROW_LIST] = {0, "quicklist", "quicklist"},
-    [ROW_SET] = {512, "intset", "hashtable"},
-    [ROW_ZSET] = {128, "listpack", "skiplist"},
+    [ROW_HASH] = {"listpack", "hashtable"},
+    [ROW_LIST] = {"quicklist", "quicklist"},
+    [ROW_SET] = {"intset", "hashtable"},
+    [ROW_ZSET] = {"listpack", "skiplist"},
 };
 
-struct fit {
-    enum row_type type;
-    bool small;
-};
-
-/* Does the item fit in the small form? The first that does not ends the walk. */
+/* The first item that does not fit the small form ends the walk. */
 static enum status fit_item(void *arg, const struct coll_item *item)
 {
-    struct fit *f = arg;
-    int64_t n;
-    if (f->type == ROW_SET)
-        f->small = num_parse_i64(item->name, &n);
-    else
-        f->small = item->name.n <= LISTPACK_ITEM_MAX && item->value.n <= LISTPACK_ITEM_MAX;
-    return f->small ? ST_OK : ST_MISSING;
+    return coll_item_is_small(arg, item) ? ST_OK : ST_MISSING;
 }
 
-static enum status coll_encoding(struct call *c, int i, enum row_type type, const char **ret)
+/* Nobody remembers: as Redis would make it of these items today. */
+static enum status derive_form(struct call *c, int i, enum row_type type, enum row_form *ret)
 {
     struct coll *coll;
     bool wrong;
@@ -60,22 +50,33 @@ static enum status coll_encoding(struct call *c, int i, enum row_type type, cons
     enum status st = coll_open(c->view, call_db(c), c->argv[i], type, &coll, &wrong);
     if (st != ST_OK)
         return st;
-    struct fit f = {.type = type, .small = coll_size(coll) <= forms[type].small_max};
-    if (f.small)
-        st = coll_each(coll, fit_item, &f);
-    *ret = f.small ? forms[type].small : forms[type].large;
-    return f.small ? st : ST_OK;
+    *ret = FORM_LARGE;
+    if (coll_size(coll) > view_form_limit(c->view, type)->items)
+        return ST_OK;
+    st = coll_each(coll, fit_item, coll);
+    if (st == ST_OK)
+        *ret = FORM_SMALL;
+    return st == ST_MISSING ? ST_OK : st;
+}
+
+static enum status coll_encoding(struct call *c, int i, const struct row *row, const char **ret)
+{
+    enum row_type type = (enum row_type)row->type;
+    enum row_form form = type == ROW_LIST ? FORM_LARGE : (enum row_form)row->form;
+    enum status st = form == FORM_UNKNOWN ? derive_form(c, i, type, &form) : ST_OK;
+    *ret = form == FORM_SMALL ? forms[type].small : forms[type].large;
+    return st;
 }
 
 enum status arg_encoding(struct call *c, int i, const struct row *row, const char **ret)
 {
     int64_t n;
     if (row->type != ROW_STRING)
-        return coll_encoding(c, i, (enum row_type)row->type, ret);
+        return coll_encoding(c, i, row, ret);
     if (holds_integer(row, &n))
         *ret = "int";
     else
-        *ret = row_string_size(row) <= EMBSTR_MAX ? "embstr" : "raw";
+        *ret = row->form != FORM_RAW && row_string_size(row) <= EMBSTR_MAX ? "embstr" : "raw";
     return ST_OK;
 }
 
@@ -103,14 +104,13 @@ static enum status object_freq(struct call *c)
     return st;
 }
 
-/* Nothing is evicted from the database for being idle, so nobody keeps the time; every key is as if just
- * used. */
+/* Of a key that was not in memory: none, it has just been asked for. */
 static enum status object_idletime(struct call *c)
 {
     const struct row *row;
     enum status st = object_row(c, &row);
     if (st == ST_OK && row)
-        reply_integer(c->reply, 0);
+        reply_integer(c->reply, view_idle_seconds(c->view, row));
     return st;
 }
 
@@ -158,7 +158,7 @@ static enum status object_help(struct call *c)
 
 static const struct command object_subs[] = {
     OBJECT_SUB("encoding", object_encoding, "2.2.3", "Tells how Redis would keep a value in memory."),
-    OBJECT_SUB("idletime", object_idletime, "2.2.3", "Answers 0: idle time is not tracked."),
+    OBJECT_SUB("idletime", object_idletime, "2.2.3", "Tells for how many seconds nobody has used a key."),
     {
         .name = "help", .fn = object_help, .arity = 2, .flags = CMD_LOADING | CMD_STALE,
         .categories = CAT_KEYSPACE | CAT_SLOW,

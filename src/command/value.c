@@ -57,9 +57,10 @@ bool value_fits(struct call *c, int64_t size, int64_t more)
     return false;
 }
 
-enum status put_short(struct call *c, struct slice key, struct slice value, int64_t expire_at)
+enum status put_short(struct call *c, struct slice key, struct slice value, int64_t expire_at,
+                      enum row_form form)
 {
     assert(value.n <= STORE_INLINE_BYTES);
-    struct row_draft d = {.type = ROW_STRING, .value = value, .expire_at = expire_at};
+    struct row_draft d = {.type = ROW_STRING, .value = value, .expire_at = expire_at, .form = form};
     return view_put(c->view, call_db(c), key, &d);
 }

@@ -21,6 +21,7 @@ bool range_within(int64_t *start, int64_t *end, int64_t size);
 bool value_fits(struct call *c, int64_t size, int64_t more);
 
 /* Replaces a key by a short string, which is copied. */
-enum status put_short(struct call *c, struct slice key, struct slice value, int64_t expire_at) MUST_CHECK;
+enum status put_short(struct call *c, struct slice key, struct slice value, int64_t expire_at,
+                      enum row_form form) MUST_CHECK;
 
 #endif

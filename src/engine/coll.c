@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "base/num.h"
 #include "engine/coll_internal.h"
 
 #define RESIDENT_BYTES (1u << 20) /* few but huge items stay in the tables */
@@ -91,7 +92,8 @@ static enum status attach(struct coll *c)
 static struct coll *handle(struct view *v, uint32_t db, struct slice key, enum row_type type)
 {
     struct coll *c = arena_alloc(&v->scratch, sizeof *c);
-    *c = (struct coll){.v = v, .db = db, .key = key, .type = type, .table = table_of(type)};
+    *c = (struct coll){
+        .v = v, .db = db, .key = key, .type = type, .table = table_of(type), .form = FORM_SMALL};
     return c;
 }
 
@@ -103,6 +105,7 @@ enum status coll_of_row(struct view *v, uint32_t db, const struct row *r, struct
     c->size = e.size;
     c->first = e.first;
     c->expire_at = r->expire_at;
+    c->form = (enum row_form)r->form;
     *ret = c;
     enum status st = attach(c);
     c->due = c->type == ROW_HASH && view_hash_due(v, &e);
@@ -186,6 +189,7 @@ enum status coll_save(struct coll *c)
         .size = c->size,
         .first = c->first,
         .expire_at = c->expire_at,
+        .form = c->form,
     };
     c->dirty = c->replaces = false;
     c->row_id = c->id;
@@ -197,6 +201,16 @@ enum status coll_save(struct coll *c)
 int64_t coll_size(const struct coll *c)
 {
     return c->size - c->expired;
+}
+
+enum row_form coll_form(const struct coll *c)
+{
+    return c->form;
+}
+
+void coll_set_form(struct coll *c, enum row_form form)
+{
+    c->form = form;
 }
 
 void coll_touch(struct coll *c)
@@ -290,6 +304,25 @@ static struct item_row to_row(const struct coll *c, const struct coll_item *item
     };
 }
 
+bool coll_item_is_small(const struct coll *c, const struct coll_item *item)
+{
+    int64_t n;
+    const struct form_limit *limit = view_form_limit(c->v, c->type);
+    if (c->type == ROW_SET)
+        return num_parse_i64(item->name, &n);
+    return item->name.n <= limit->bytes && item->value.n <= limit->bytes;
+}
+
+/* Where Redis would give up the compact form, for good: it looks at what is added, and for a hash at what is
+   replaced as well. */
+static void note_form(struct coll *c, const struct coll_item *item, bool added)
+{
+    if (c->form == FORM_LARGE || (!added && c->type != ROW_HASH))
+        return;
+    if (coll_size(c) > view_form_limit(c->v, c->type)->items || !coll_item_is_small(c, item))
+        c->form = FORM_LARGE;
+}
+
 /* A field in the place of an expired one takes over its row. */
 static enum status revive(struct coll *c, struct slice name, struct coll_item *room,
                           const struct coll_item **ret_old)
@@ -324,6 +357,7 @@ enum status coll_put_known(struct coll *c, const struct coll_item *item, const s
     else
         COLL_RESIDENT(c, resident_append(c->res, &row));
     c->size += !old;
+    note_form(c, item, !old);
     outgrow(c);
     return st;
 }

@@ -66,6 +66,12 @@ enum status coll_save(struct coll *c) MUST_CHECK;
 
 int64_t coll_size(const struct coll *c);
 
+/* What is known of how Redis would keep it, also when it is copied; and whether an item fits the compact
+   form. */
+enum row_form coll_form(const struct coll *c);
+void coll_set_form(struct coll *c, enum row_form form);
+bool coll_item_is_small(const struct coll *c, const struct coll_item *item);
+
 /* Marks a change that touches no item, so that coll_save gives the key a new version. */
 void coll_touch(struct coll *c);
 

@@ -208,6 +208,7 @@ static void save_purged(struct coll *c, struct row *row, size_t gone)
         .size = c->size,
         .first = c->first,
         .expire_at = c->expire_at,
+        .form = (enum row_form)row->form,
     };
     coll_keep_expired(c);
     view_amend(c->v, row, &d, row->version + (int64_t)gone);

@@ -20,6 +20,7 @@ struct coll {
     bool due;        /* it may have any */
     int64_t expire_at;
     bool dirty;
+    enum row_form form;
     bool replaces;        /* whatever is under the key goes */
     struct resident *res; /* NULL: only in the tables */
 };

@@ -212,6 +212,8 @@ static enum status keep_rows(struct coll *c, int64_t n, coll_fn *fn, void *arg)
 enum status coll_take_random(struct coll *c, int64_t n, coll_fn *fn, void *arg)
 {
     assert(n >= 0 && n <= c->size && c->type != ROW_ZSET);
+    if ((c->size - n) * 5 <= n) /* Redis then makes a new set of what stays */
+        c->form = FORM_UNKNOWN;
     if (n == c->size || (!c->res && n > c->size / 2))
         return keep_rows(c, n, fn, arg);
     if (!c->res && n > 1)

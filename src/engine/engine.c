@@ -235,7 +235,7 @@ enum status engine_begin(struct engine *e, bool write, struct error *ret_write_e
 void engine_enter(struct engine *e)
 {
     struct view *v = &e->view;
-    v->wrote = v->steps_wrote = v->flushed_in_call = v->call_dbs_changed = false;
+    v->wrote = v->steps_wrote = v->flushed_in_call = v->call_dbs_changed = v->look_only = false;
     v->call++;
     v->step_undo = 0;
     e->steps = e->steps_dirty = 0;
@@ -253,6 +253,7 @@ void engine_step(struct engine *e)
     e->steps++;
     e->steps_dirty += v->wrote;
     view_step(v);
+    v->look_only = false;
     arena_reset(&v->scratch);
     keep_budget(e);
 }

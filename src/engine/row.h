@@ -17,11 +17,15 @@ struct row {
     uint32_t db; /* number in the tables */
     uint32_t nkey;
     uint32_t nvalue;
-    uint8_t type;    /* enum row_type; ROW_NONE: known to be absent, or deleted */
-    uint8_t dirty;   /* changed and not committed yet: never evicted */
-    uint8_t heat;    /* hits since the eviction hand last passed, up to ROW_HEAT_MAX */
-    uint8_t ext;     /* id, size and first stand before the key */
-    uint32_t change; /* where the batch keeps track of a dirty row */
+    uint8_t type;     /* enum row_type; ROW_NONE: known to be absent, or deleted */
+    uint8_t dirty;    /* changed and not committed yet: never evicted */
+    uint8_t heat;     /* hits since the eviction hand last passed, up to ROW_HEAT_MAX */
+    uint8_t ext : 1;  /* id, size and first stand before the key */
+    uint8_t form : 2; /* enum row_form; in memory alone */
+    union {
+        uint32_t change; /* dirty: where the batch keeps track of it */
+        uint32_t used;   /* clean: when it was last asked for, seconds since the epoch; 0: not yet */
+    };
     int64_t seq;
     int64_t version;
     int64_t expire_at;
@@ -30,6 +34,16 @@ struct row {
 };
 
 #define ROW_HEAT_MAX 3
+
+/* How Redis would keep the value, where that depends on how it came to be: what OBJECT ENCODING tells. A row
+   that comes from the tables has forgotten, as Redis has after a restart. */
+enum row_form {
+    FORM_UNKNOWN, /* as the value and the limits of today say */
+    FORM_RAW,     /* a string that was changed in place; the same number as FORM_LARGE */
+    FORM_TEXT,    /* a string that is none of the integers it looks like; the same number as FORM_SMALL */
+    FORM_LARGE = FORM_RAW,
+    FORM_SMALL = FORM_TEXT
+};
 
 /* What only rows with items need; kept out of short strings, which are most rows. */
 struct row_ext {

@@ -33,7 +33,32 @@ struct arena *view_arena(struct view *v)
     return &v->arena;
 }
 
+const struct form_limit *view_form_limit(const struct view *v, enum row_type type)
+{
+    return &v->form_limits[type];
+}
+
+void view_set_form_limit(struct view *v, enum row_type type, struct form_limit limit)
+{
+    v->form_limits[type] = limit;
+}
+
 /* ---- reading ---- */
+
+static uint32_t seconds(const struct view *v)
+{
+    return (uint32_t)(v->now_us / 1000000);
+}
+
+int64_t view_idle_seconds(const struct view *v, const struct row *r)
+{
+    return r->dirty || r->used > seconds(v) ? 0 : seconds(v) - r->used;
+}
+
+void view_look_only(struct view *v)
+{
+    v->look_only = true;
+}
 
 struct loading {
     struct row *row;
@@ -77,6 +102,8 @@ enum status view_row(struct view *v, uint32_t number, struct slice key, struct r
         r = l.row;
         cache_add(v->cache, r);
     }
+    if (!r->dirty && (!v->look_only || r->used == 0))
+        r->used = seconds(v);
     view_saw(v, r->ticket);
     view_saw(v, v->dbs_ticket); /* it may only be there or gone because of a flush or a swap */
     *ret = r;
@@ -175,7 +202,7 @@ static void note_ready(struct view *v, const struct row *old, const struct key_r
             (struct ready_key){k->db, arena_copy(&v->arena, k->key)};
 }
 
-static void install(struct view *v, struct row *old, const struct key_row *k)
+static void install(struct view *v, struct row *old, const struct key_row *k, enum row_form form)
 {
     if (v->watch_ready)
         note_ready(v, old, k);
@@ -183,6 +210,7 @@ static void install(struct view *v, struct row *old, const struct key_row *k)
     fresh->dirty = 1;
     fresh->ticket = v->ticket;
     fresh->heat = old->heat;
+    fresh->form = (unsigned char)form & 3u;
     if (old->dirty) {
         fresh->change = old->change;
         v->bytes -= old->nkey + old->nvalue;
@@ -236,7 +264,7 @@ void view_amend(struct view *v, struct row *old, const struct row_draft *d, int6
         .version = version,
         .expire_at = d->expire_at,
     };
-    install(v, old, &k);
+    install(v, old, &k, d->form);
 }
 
 enum status view_put(struct view *v, uint32_t db, struct slice key, const struct row_draft *d)
@@ -258,7 +286,7 @@ static void install_deleted(struct view *v, struct row *old)
         .version = next_version(v, old),
         .expire_at = EXPIRE_DELETED,
     };
-    install(v, old, &k);
+    install(v, old, &k, FORM_UNKNOWN);
 }
 
 void view_bury(struct view *v, struct row *r)
@@ -292,7 +320,7 @@ enum status view_expire(struct view *v, uint32_t db, struct slice key, int64_t e
     struct key_row k = row_to_key(old);
     k.version = next_version(v, old);
     k.expire_at = expire_at;
-    install(v, old, &k);
+    install(v, old, &k, (enum row_form)old->form);
     return ST_OK;
 }
 
@@ -311,7 +339,7 @@ enum status view_move(struct view *v, uint32_t from_db, struct slice from, uint3
     k.db = target->db;
     k.key = to;
     k.version = next_version(v, target);
-    install(v, target, &k);
+    install(v, target, &k, (enum row_form)source->form);
     install_deleted(v, source);
     return ST_OK;
 }
@@ -522,6 +550,7 @@ void view_committed(struct view *v)
     memcpy(v->dbs, v->call_dbs, v->ndbs * sizeof *v->dbs);
     for (size_t i = 0; i < v->nchanges; i++) {
         v->changes[i].now->dirty = 0;
+        v->changes[i].now->used = seconds(v);
         row_free(v->changes[i].was);
     }
     v->counts_unsaved = false;

@@ -48,6 +48,12 @@ enum status view_get(struct view *v, uint32_t db, struct slice key, const struct
    other says so for the keys that it reads as such a command would. */
 void view_count_lookups(struct view *v, bool on);
 
+/* What this command asks for from here on is not used by it: the rows' idle time goes on. */
+void view_look_only(struct view *v);
+
+/* Seconds since a row was last asked for by a command that uses it. */
+int64_t view_idle_seconds(const struct view *v, const struct row *r);
+
 /* Whether other servers write to the same tables. If so, before engine_begin: a key that the batch will use
    (borrowed until its end); or that it changes whole databases. What is not announced costs a round trip. */
 bool view_shared(const struct view *v);
@@ -82,7 +88,17 @@ struct row_draft {
     struct slice value; /* copied; only for a string of at most STORE_INLINE_BYTES, see view_set_string */
     int64_t id, size, first; /* as in struct key_row; a string without chunks has 0, 0, 0 */
     int64_t expire_at;
+    enum row_form form;
 };
+
+/* Up to where Redis keeps a collection in its compact form: how many items, and bytes of each name and value.
+   By enum row_type. */
+struct form_limit {
+    int64_t items;
+    uint64_t bytes;
+};
+const struct form_limit *view_form_limit(const struct view *v, enum row_type type);
+void view_set_form_limit(struct view *v, enum row_type type, struct form_limit limit);
 
 /* Creates or replaces a key. The items of a live or expired predecessor with another id go to the trash. */
 enum status view_put(struct view *v, uint32_t db, struct slice key, const struct row_draft *d) MUST_CHECK;
@@ -157,6 +173,9 @@ enum status view_string_each(struct view *v, const struct row *r, int64_t off, i
    committed (argv does; so does arena memory from view_arena). */
 enum status view_set_string(struct view *v, uint32_t db, struct slice key, struct slice value,
                             int64_t expire_at) MUST_CHECK;
+
+/* The same for a string that was put together from bits, which Redis keeps raw; without an expiry. */
+enum status view_set_raw_string(struct view *v, uint32_t db, struct slice key, struct slice value) MUST_CHECK;
 
 /* Overwrites bytes of a string from off on, which grows as needed, a gap filled with zeros; an absent key
    counts as empty. Keeps the expiry. Costs what it writes, not what the string holds. The same rule for

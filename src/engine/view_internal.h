@@ -39,6 +39,7 @@ struct view {
     struct error *err; /* where the running call's failures are described */
     int64_t now_us;
     struct rand rnd;
+    struct form_limit form_limits[ROW_ZSET + 1];
 
     int64_t ticket;     /* that the running batch's changes will have */
     int64_t first_seq;  /* see struct store_progress */
@@ -105,6 +106,7 @@ struct view {
     int64_t wait;         /* the highest ticket of what the call wrote or saw */
     bool flushed_in_call; /* something that it wrote is in the running transaction */
     bool counts_lookups;
+    bool look_only;
     struct arena scratch;
 };
 

@@ -126,10 +126,10 @@ static enum status put_chunk(struct view *v, int64_t id, int64_t pos, struct sli
     return view_put_item(v, &row);
 }
 
-enum status view_set_string(struct view *v, uint32_t db, struct slice key, struct slice value,
-                            int64_t expire_at)
+static enum status set_string(struct view *v, uint32_t db, struct slice key, struct slice value,
+                              int64_t expire_at, enum row_form form)
 {
-    struct row_draft d = {.type = ROW_STRING, .value = value, .expire_at = expire_at};
+    struct row_draft d = {.type = ROW_STRING, .value = value, .expire_at = expire_at, .form = form};
     if (value.n > STORE_INLINE_BYTES) {
         enum status st = view_new_id(v, &d.id);
         for (size_t off = 0; st == ST_OK && off < value.n; off += STORE_CHUNK_BYTES) {
@@ -142,6 +142,17 @@ enum status view_set_string(struct view *v, uint32_t db, struct slice key, struc
         d.value = (struct slice){"", 0};
     }
     return view_put(v, db, key, &d);
+}
+
+enum status view_set_string(struct view *v, uint32_t db, struct slice key, struct slice value,
+                            int64_t expire_at)
+{
+    return set_string(v, db, key, value, expire_at, FORM_UNKNOWN);
+}
+
+enum status view_set_raw_string(struct view *v, uint32_t db, struct slice key, struct slice value)
+{
+    return set_string(v, db, key, value, EXPIRE_NEVER, FORM_RAW);
 }
 
 /* Lays data over the chunks of an id, from off on. */
@@ -195,6 +206,7 @@ enum status view_write_range(struct view *v, uint32_t db, struct slice key, int6
         .type = ROW_STRING,
         .size = size > end ? size : end,
         .expire_at = r ? r->expire_at : EXPIRE_NEVER,
+        .form = FORM_RAW,
     };
     if ((!r || !r->ext) && d.size <= STORE_INLINE_BYTES)
         return write_inline(v, db, key, &d, r ? row_value(r) : (struct slice){"", 0}, off, data);

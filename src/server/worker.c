@@ -29,6 +29,15 @@ static void arm(struct event *timer, int64_t us)
 
 /* ---- configuration at run time: the other workers stand still ---- */
 
+static void set_form_limits(struct worker *w)
+{
+    const struct config *c = w->team->config;
+    struct view *v = engine_view(w->server.engine);
+    view_set_form_limit(v, ROW_HASH, (struct form_limit){c->hash_max_entries, c->hash_max_value});
+    view_set_form_limit(v, ROW_SET, (struct form_limit){c->set_max_entries, 0});
+    view_set_form_limit(v, ROW_ZSET, (struct form_limit){c->zset_max_entries, c->zset_max_value});
+}
+
 static enum status config_changed(struct server *server, const struct option *o, struct error *refused)
 {
     struct team *t = ((struct worker *)server->worker)->team;
@@ -46,6 +55,9 @@ static enum status config_changed(struct server *server, const struct option *o,
         log_set_level((enum log_level)config->loglevel);
     } else if (slice_is(name, "sweep") || slice_is(name, "sweep-interval")) {
         arm(t->workers[0]->sweep_timer, 0);
+    } else if (strstr(o->name, "-max-listpack-") || strstr(o->name, "-max-intset-")) {
+        for (uint32_t i = 0; i < t->n; i++)
+            set_form_limits(t->workers[i]);
     } else if (strncmp(o->name, "tls-", 4) == 0 && certificates_load(t, &err) != ST_OK) {
         return error_set(refused, err.code, "Unable to update TLS configuration. Check server logs.");
     }
@@ -430,6 +442,7 @@ enum status worker_new(struct team *team, struct engine *engine, struct worker *
     w->server.tell_monitors = tell_monitors;
     w->server.worker = w;
     server_init(&w->server, &team->commons, team->config, engine);
+    set_form_limits(w);
     w->http = http_api_new(&w->server);
     mailbox_init(&w->mailbox);
     for (int i = 0; i < ENTRANCES; i++)
