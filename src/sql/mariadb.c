@@ -262,13 +262,23 @@ static int64_t inserted(struct mariadb *m, size_t rows)
     return duplicates ? counted - 2 * strtoll(duplicates + 12, NULL, 10) : counted;
 }
 
+/* The rows of an answer; NULL for one that has none. Where the connection breaks off within the rows the
+   library forgets that there were to be any: only its error tells that from a statement without rows. */
+static enum status take_result(struct mariadb *m, MYSQL_RES **ret, struct error *err)
+{
+    *ret = mysql_store_result(m->conn);
+    if (!*ret && (mysql_field_count(m->conn) > 0 || mysql_errno(m->conn) != 0))
+        return fail(m, err);
+    return ST_OK;
+}
+
 static enum status take_answer(struct mariadb *m, const struct written *w, struct error *err)
 {
     const struct request *q = &w->request;
-    MYSQL_RES *res = mysql_store_result(m->conn);
-    if (!res && mysql_field_count(m->conn) > 0)
-        return fail(m, err);
-    enum status st = ST_OK;
+    MYSQL_RES *res;
+    enum status st = take_result(m, &res, err);
+    if (st != ST_OK)
+        return st;
     if (res) {
         st = q->fn ? hand_out(m, res, q) : ST_OK;
         mysql_free_result(res);
@@ -288,11 +298,11 @@ static enum status take_answer(struct mariadb *m, const struct written *w, struc
 /* Reads past what is left of a packet's answers after a callback or an expectation failed. */
 static void skip_answers(struct mariadb *m)
 {
-    while (!m->base.lost && mysql_next_result(m->conn) == 0) {
-        MYSQL_RES *res = mysql_store_result(m->conn);
-        if (res)
+    struct error ignored;
+    MYSQL_RES *res;
+    while (!m->base.lost && mysql_next_result(m->conn) == 0)
+        if (take_result(m, &res, &ignored) == ST_OK)
             mysql_free_result(res);
-    }
 }
 
 /* A statement that wants its rows to be there makes NULL of what must not be NULL where they are not. */
@@ -378,9 +388,11 @@ static enum status script(struct remote *c, const char *text, struct error *err)
         st = fail(m, err);
     int more = 0;
     while (st == ST_OK && more == 0) {
-        MYSQL_RES *res = mysql_store_result(m->conn);
-        if (res)
-            mysql_free_result(res);
+        MYSQL_RES *res;
+        st = take_result(m, &res, err);
+        if (st != ST_OK)
+            break;
+        mysql_free_result(res);
         more = mysql_next_result(m->conn);
         if (more > 0)
             st = fail(m, err);

@@ -6,6 +6,7 @@ so that it is not slowed down by the test.
     stall   nothing goes through, nothing ends: a network that has gone silent
     deaf    the database hears everything, and what it answers is thrown away
     refuse  all connections end, and new ones end at once
+    only N  so many bytes of the database's answers go through; then as cut
 """
 
 import asyncio
@@ -54,6 +55,7 @@ class Switch:
     def __init__(self, target):
         self.target = target
         self.mode = "pass"
+        self.left = 0
         self.open = asyncio.Event()
         self.open.set()
         self.writers = set()
@@ -69,6 +71,8 @@ class Switch:
             print("ok", flush=True)
 
     def change(self, mode):
+        mode, *number = mode.split()
+        self.left = int(number[0]) if number else 0
         self.mode = "pass" if mode == "cut" else mode
         if mode == "stall":
             self.open.clear()
@@ -103,8 +107,13 @@ class Switch:
                 await self.open.wait()
                 if answers and self.mode == "deaf":
                     continue
+                if answers and self.mode == "only":
+                    data = data[: self.left]
+                    self.left -= len(data)
                 writer.write(data)
                 await writer.drain()
+                if self.mode == "only" and self.left == 0:
+                    self.change("cut")
         except OSError:
             pass
         self.writers.discard(writer)

@@ -84,3 +84,19 @@ def test_a_port_that_accepts_and_does_not_answer(proxied, fleet):
     larder.process.terminate()  # while it connects; that the database is away is an error at the end, too
     assert larder.process.wait(60) in (0, 1)
     larder.process = None
+
+
+@pytest.mark.parametrize("read, through", [(["GET", "text"], 8000), (["HGETALL", "large"], 100_000)])
+def test_an_answer_that_breaks_off_is_no_answer(proxied, fleet, read, through):
+    """Rows that did not come are not rows that are not there."""
+    proxy, data = proxied
+    larder = fleet.larder("--workers", "1", "--sweep", "no", data=data)
+    pairs = [part for i in range(400) for part in (f"f{i}", b"v" * 500)]
+    with larder.connect() as c:
+        c("SET", "text", b"x" * 15_000)
+        c("HSET", "large", *pairs)
+        whole = c(*read)
+        proxy.tell(f"only {through}")
+        assert c.error(*read).startswith("IOERR ")
+        wait.until(lambda: not c.call(*read).is_error, "it is back", 30)
+        assert c(*read) == whole
