@@ -180,8 +180,7 @@ def run(connection, steps):
         with connection.sending(b"".join(encode(args) for step in steps for args in step.frames)):
             for step in left:
                 replies = [connection.read() for _ in step.frames]
-                how = transaction_outcome(replies) if len(replies) > 1 else outcome(replies[0])
-                step.learn(how, replies[-1])
+                how = learn(step, replies)
                 counts[how] += 1
                 step = None
     except TimeoutError:
@@ -192,6 +191,16 @@ def run(connection, steps):
                 step.learn(UNKNOWN, None)
         raise Closed(f"{type(e).__name__}: {e}") from None
     return counts
+
+
+def learn(step, replies):
+    try:
+        how = transaction_outcome(replies) if len(replies) > 1 else outcome(replies[0])
+        step.learn(how, replies[-1])
+        return how
+    except Finding as finding:
+        asked = b" ".join(part if isinstance(part, bytes) else b"%d" % part for part in step.frames[-1 if len(replies) == 1 else -2])
+        raise Finding(f"{finding} (in reply to {short(asked, 80)})") from None
 
 
 def transaction_outcome(replies):

@@ -120,6 +120,18 @@ class Site:
             wrong = [line for line in done.stdout.splitlines() if not line.endswith("s)")][:6]
             raise Finding(f"larder check ends with {done.returncode}: {'; '.join(wrong)} {done.stderr.strip()[:500]}")
 
+    def tables(self):
+        """For whoever looks into a finding: whether the tables are wrong, or only what the server said."""
+        self.larder.kill()
+        try:
+            if self.database is not None and self.database.process is None:
+                self.database.start()
+            self.wait_for_old_sessions()
+            self.check()
+            return "larder check is content"
+        except Exception as e:
+            return str(e)
+
     # --- the database
 
     def sessions(self):
@@ -278,12 +290,16 @@ DATABASE_FAULTS = [
 class Case:
     """Rounds on one fresh database."""
 
-    def __init__(self, setup, seed, database, out, *, clients, without=(), base=None):
+    def __init__(self, setup, seed, database, out, *, clients, without=(), faults=(), base=None):
         self.setup, self.seed, self.out = setup, seed, out
         self.random = random.Random(f"{seed} {setup.name}")
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="larder-torture-", dir=base))
         self.site = Site(setup, self.folder, database)
         self.load = (clients, seed, without)
+        self.faults = SERVER_FAULTS + (DATABASE_FAULTS if database else [])
+        if faults:
+            self.faults = [fault for fault in self.faults if fault.__name__ in faults]
+        self.fault_first = [fault for fault in self.faults if fault in (crash_database, crash_database_twice)]
         self.crowd = None
         self.kills = 0
 
@@ -331,12 +347,8 @@ class Case:
         time.sleep(self.random.choice([0, self.random.uniform(0, 0.1), self.random.uniform(0, 0.6)]))
 
     def fault(self, r):
-        if self.setup.kind == "sqlite":
-            fault = r.choice(SERVER_FAULTS)
-        elif self.kills == 0:  # a short case has one of these at least
-            fault = r.choice([crash_database, crash_database_twice])
-        else:
-            fault = r.choice(SERVER_FAULTS + DATABASE_FAULTS)
+        # A short case has a crash of the database at least.
+        fault = r.choice(self.fault_first if self.fault_first and self.kills == 0 else self.faults)
         count, word = fault(self.site, r)
         self.kills += count
         return word
@@ -427,10 +439,10 @@ class Torture:
         try:
             case.run(kills, deadline)
         except Exception as e:
-            text = f"{setup.name} --seed {seed}: {e}\n    kept: {case.folder}, {case.site.larder.store.url}"
+            text = f"{setup.name} --seed {seed}: {e}\n    afterwards: {case.site.tables()}"
+            text += f"\n    kept: {case.folder}, {case.site.larder.store.url}"
             self.findings.append(text)
             self.out(f"FINDING {text}")
-            case.site.larder.kill()
             if not isinstance(e, AssertionError):
                 raise
             return False
@@ -447,6 +459,7 @@ def main():
     parser.add_argument("--seed", type=int, help="of the first case; the others' come from it")
     parser.add_argument("--clients", type=int, default=CLIENTS)
     parser.add_argument("--without", action="append", default=[], help="what clients do not do: transfer, turn, fleet, ...")
+    parser.add_argument("--fault", action="append", default=[], help="nothing else happens: kill_server, crash_database, ...")
     parser.add_argument("--case-kills", type=int, default=20, help="kills before a case begins anew on an empty database")
     parser.add_argument("--keep-going", action="store_true", help="after a finding, too")
     parser.add_argument("--list", action="store_true", help="print the names of the setups")
@@ -458,7 +471,7 @@ def main():
     seed = options.seed if options.seed is not None else random.randrange(1 << 32)
     deadline = time.monotonic() + options.seconds
     out = functools.partial(print, flush=True)
-    with Torture(seed, out, clients=options.clients, without=options.without) as torture:
+    with Torture(seed, out, clients=options.clients, without=options.without, faults=options.fault) as torture:
         at, first = 0, seed
         while torture.kills < options.kills and time.monotonic() < deadline:
             wanted = min(options.case_kills, options.kills - torture.kills)
