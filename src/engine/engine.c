@@ -273,6 +273,9 @@ struct engine_trace engine_leave(struct engine *e, bool keep)
         view_undo(v, failure);
     if (e->call_err.code == ST_CONFLICT)
         v->poison = ST_CONFLICT;
+    /* A call may be within another one, which has its own. */
+    v->wrote = v->steps_wrote = v->flushed_in_call = false;
+    e->steps = e->steps_dirty = 0;
     arena_reset(&v->scratch);
     keep_budget(e);
     return (struct engine_trace){.wrote = wrote, .wait = wait};

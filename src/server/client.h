@@ -59,7 +59,9 @@ struct client {
     bool kept;                 /* in worker->rerun */
     bool broken;               /* the parser found an error, which is on its way to the client */
     struct resp_parser parser; /* RESP */
-    struct http_conn *http;    /* HTTP */
+    bool exec_chose;           /* RESP: the last to change its database was EXEC ... */
+    uint32_t exec_left;     /* ... and left this one, plus 1, in the call that was run last; 0: it did not */
+    struct http_conn *http; /* HTTP */
     struct buf in;
     size_t done, parsed;
     struct resp_reply reply;

@@ -17,10 +17,10 @@
 /* What running requests changes. */
 struct http_progress {
     int64_t queued_us; /* when the oldest request that has not run yet was whole; 0: there is none */
-    uint8_t shape;     /* of the last answer: its dialect, and whether it has no body */
+    uint32_t shape;    /* of the last answer: its dialect, and whether it has no body */
 };
 
-#define SHAPE_BODILESS 0x80 /* it answers HEAD */
+#define SHAPE_BODILESS 0x80U /* it answers HEAD */
 
 struct http_conn {
     struct http_in in;
@@ -151,18 +151,18 @@ static int64_t run(struct worker *w, const struct batch_call *call, const struct
     int64_t wait = http_answer(w->http, &c->session, x, &c->out, write_err);
     c->http->now.queued_us = 0;
     c->http->now.shape =
-        (uint8_t)(http_dialect_of(x) | (x->request.method == HTTP_HEAD ? SHAPE_BODILESS : 0));
+        (uint32_t)(http_dialect_of(x) | (x->request.method == HTTP_HEAD ? SHAPE_BODILESS : 0));
     if (x->close)
         client_drain(c);
     return wait;
 }
 
-static uint8_t shape(const struct client *c)
+static uint32_t shape(const struct client *c)
 {
     return c->http->now.shape;
 }
 
-static void fail(struct worker *w, struct client *c, uint32_t n, uint8_t of, const struct error *err,
+static void fail(struct worker *w, struct client *c, uint32_t n, uint32_t of, const struct error *err,
                  struct buf *out)
 {
     (void)c;

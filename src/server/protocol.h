@@ -51,10 +51,10 @@ struct protocol {
     /* What has to be known of the answer that was given last, if an error has to take its place. NULL:
      * nothing.
      */
-    uint8_t (*shape)(const struct client *c);
+    uint32_t (*shape)(const struct client *c);
 
     /* Adds, to out, errors in the place of n answers of one shape that a failed commit has made untrue. */
-    void (*fail)(struct worker *w, struct client *c, uint32_t n, uint8_t shape, const struct error *err,
+    void (*fail)(struct worker *w, struct client *c, uint32_t n, uint32_t shape, const struct error *err,
                  struct buf *out);
 
     /* Before a transaction that may have to be run again, and back to that (rerun.h). NULL: there is nothing

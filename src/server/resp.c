@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "command/command.h"
+#include "command/txn.h"
 #include "server/worker_internal.h"
 
 #define MAX_INLINE ((uint64_t)64 << 10)
@@ -104,22 +105,45 @@ static void run_unknown(struct worker *w, const struct batch_call *call, const s
     }
 }
 
+/* Another database has been chosen: by EXEC, or by the client's own word. */
+static void note_database(struct client *c, const struct command *cmd, uint32_t db)
+{
+    c->exec_chose = txn_is_exec(cmd);
+    c->exec_left = c->exec_chose ? db + 1 : 0;
+}
+
 static int64_t run(struct worker *w, const struct batch_call *call, const struct error *write_err)
 {
     struct client *c = call->client;
     c->reply.base.resp = c->session.resp;
-    if (call->cmd)
-        return command_run(&w->server, &c->session, call->cmd, call->argv, call->argc, &c->reply.base,
-                           write_err);
-    run_unknown(w, call, write_err);
-    return 0;
+    c->exec_left = 0;
+    if (!call->cmd) {
+        run_unknown(w, call, write_err);
+        return 0;
+    }
+    uint32_t db = c->session.db;
+    int64_t wait =
+        command_run(&w->server, &c->session, call->cmd, call->argv, call->argc, &c->reply.base, write_err);
+    if (c->session.db != db)
+        note_database(c, call->cmd, db);
+    return wait;
 }
 
-static void fail(struct worker *w, struct client *c, uint32_t n, uint8_t shape, const struct error *err,
+/* A SELECT in the queue of EXEC is undone with it when its commit fails, unless the client has chosen another
+   database since. */
+static uint32_t shape(const struct client *c)
+{
+    return c->exec_left;
+}
+
+static void fail(struct worker *w, struct client *c, uint32_t n, uint32_t left, const struct error *err,
                  struct buf *out)
 {
     struct resp_reply sink;
-    (void)shape;
+    if (left && c->exec_chose) {
+        c->session.db = left - 1;
+        c->exec_chose = false;
+    }
     resp_reply_init(&sink, out, c->session.resp);
     for (uint32_t i = 0; i < n; i++) {
         reply_status(&sink.base, err->code, err);
@@ -148,6 +172,7 @@ const struct protocol resp_protocol = {
     .goes_outside = goes_outside,
     .is_whole = is_whole,
     .run = run,
+    .shape = shape,
     .fail = fail,
     .tick = tick,
     .memory = memory,

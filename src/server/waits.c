@@ -31,7 +31,7 @@ static void grow(struct waits *w)
 void waits_add(struct worker *worker, struct client *c, size_t start, int64_t ticket, int64_t deadline_us)
 {
     struct waits *w = &worker->waits;
-    uint8_t shape = c->protocol->shape ? c->protocol->shape(c) : 0;
+    uint32_t shape = c->protocol->shape ? c->protocol->shape(c) : 0;
     uint64_t from = c->out_base + start, to = c->out_base + c->out.len;
     if (c->state == CLIENT_DEAD)
         return;

@@ -20,7 +20,7 @@ struct wait {
     int64_t ticket;
     int64_t deadline_us; /* when the client has waited long enough; 0: never */
     uint32_t replies;    /* that stand there */
-    uint8_t shape;       /* of them, see struct protocol */
+    uint32_t shape;      /* of them, see struct protocol */
     uint64_t next;       /* the client's next wait, 0: none */
 };
 

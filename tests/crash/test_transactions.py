@@ -1,6 +1,7 @@
 """Transactions that the database fails in the middle of: nothing of them is left, and whoever sent them is told."""
 
 import contextlib
+import sqlite3
 
 import pytest
 
@@ -159,3 +160,21 @@ def test_commands_of_several_keys(disk):
     disk.restart()
     with disk.larder.connect() as c:
         untouched(c)
+
+
+def test_a_database_that_was_chosen_in_vain(fleet):
+    """The commit fails: a SELECT in the queue is undone with the rest."""
+    larder = fleet.larder("--busy-timeout", "50ms")
+    other = sqlite3.connect(larder.store.path, isolation_level=None)
+    queue = [("MULTI",), ("SELECT", 1), ("SET", "k", "v"), ("EXEC",)]
+    with larder.connect() as c:
+        other.execute("BEGIN IMMEDIATE")
+        assert c.pipeline(queue)[-1].value.startswith(b"TRYAGAIN ")
+        assert b" db=0 " in c("CLIENT", "INFO")
+        replies = c.pipeline([*queue, ("SELECT", 2)])  # which is the client's own word
+        assert replies[-2].value.startswith(b"TRYAGAIN ") and b" db=2 " in c("CLIENT", "INFO")
+        other.execute("ROLLBACK")
+        assert c("SELECT", 0) == b"OK"
+        assert c.pipeline(queue)[-1].plain() == [b"OK", b"OK"]
+        assert b" db=1 " in c("CLIENT", "INFO") and c("GET", "k") == b"v"
+    other.close()

@@ -288,3 +288,14 @@ def test_blocked_clients_are_served(web, server, redis):
         assert failed.status == 422
         redis("RPUSH", "queue", "real")
         assert waiting.read().plain() == [b"queue", b"real"]
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+def test_every_operation_counts_as_one_change(web, redis, atomic):
+    def changes():
+        said = redis("INFO", "persistence").decode()
+        return int(next(line for line in said.split("\r\n") if line.startswith("rdb_changes_since_last_save:")).split(":")[1])
+
+    before = changes()
+    assert run(web, put("a", "1"), {"op": "incr", "key": "a"}, {"op": "delete", "key": "none"}, atomic=atomic).status == 200
+    assert changes() == before + 2
