@@ -307,7 +307,7 @@ static void fail_reads(void)
     char context[120];
     check.context = context;
     bool happened = true;
-    for (uint64_t nth = 1; happened && nth < MAX_CALLS && !check.checks_failed; nth = next_call(nth)) {
+    for (uint64_t nth = 1; happened && nth < EACH / 4 && !check.checks_failed; nth++) {
         bool sticky = nth % 2;
         snprintf(context, sizeof context, "read %d%s of \"%.60s\" failing", (int)nth,
                  sticky ? " and all behind it" : "", script->name);
@@ -477,9 +477,8 @@ static const struct script scripts[] = {
       "HDEL h f", "GET c", "RPUSH l 2", "EXEC"}},
     {"a transaction over what is large",
      true,
-     {"RPUSH l #1100", "ZADD z =1100", "SADD s #1100"},
-     {"MULTI", "LINSERT l BEFORE 500 y", "ZADD z 3 x", "ZRANK z 900", "SMOVE s c 9",
-      "ZREMRANGEBYRANK z 10 30", "LREM l 1 700", "EXEC", "LLEN l"}},
+     {"ZADD z =1100", "SADD s #1100"},
+     {"MULTI", "ZADD z 3 x", "ZRANK z 900", "SMOVE s c 9", "ZREM z 7", "EXEC", "ZCARD z"}},
     {"reading alone",
      false,
      {"SET a 1", "RPUSH l 1 2", "SET big @90000"},
