@@ -31,6 +31,7 @@ const char *status_name(enum status st)
         [ST_IO] = "io",
         [ST_NEWER] = "newer",
         [ST_MISSING] = "missing",
+        [ST_LOST] = "lost",
         [ST_UNKNOWN] = "unknown",
         [ST_INTERNAL] = "internal",
     };

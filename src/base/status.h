@@ -15,6 +15,7 @@ enum status {
     ST_IO,       /* reading or writing failed */
     ST_NEWER,    /* written by a newer version of this program */
     ST_MISSING,  /* the thing named does not exist */
+    ST_LOST,     /* what was acknowledged is not in the database any more */
     ST_UNKNOWN,  /* a commit whose outcome nobody knows */
     ST_INTERNAL  /* a broken invariant of ours */
 };

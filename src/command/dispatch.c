@@ -372,6 +372,8 @@ static const char *told_as(enum status st)
         return "MISCONF The database cannot be accessed, permission is denied: ";
     case ST_LOCKED:
         return "MISCONF The database is held by another process: ";
+    case ST_LOST:
+        return "MISCONF The database has lost what was acknowledged: ";
     case ST_NEWER:
         return "MISCONF The database was written by a newer version: ";
     case ST_READONLY:

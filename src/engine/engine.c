@@ -171,9 +171,20 @@ static enum status begun_shared(struct engine *e, struct error *err)
     return st;
 }
 
+/* A database that crashed may have taken the word back that a block of ids is ours, if its commit was not
+   waited for, and give them to somebody else. */
+static void note_connection(struct engine *e)
+{
+    uint64_t connection = store_connection(e->store);
+    if (connection != e->connection)
+        e->view.id_next = e->view.id_end = 0;
+    e->connection = connection;
+}
+
 enum status engine_begun(struct engine *e, bool changed, struct error *err)
 {
     enum status st = ST_OK;
+    note_connection(e);
     e->view.now_us = clock_wall_us();
     e->view.ticket = e->last + 1;
     e->view.durable = e->progress.durable;

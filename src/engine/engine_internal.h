@@ -13,10 +13,11 @@ struct engine {
     uint64_t steps, steps_dirty; /* of the running call: how many are over, how many of those wrote */
     bool in_write;               /* the running transaction may write */
     unsigned field_steps;        /* in a row */
-    bool unsure;  /* memory may be behind the tables: a commit's outcome or the databases are not known */
-    bool later;   /* commits become durable after they have returned */
-    int64_t last; /* the ticket of the last commit */
-    bool failed;  /* the last write was, or could not begin ... */
+    bool unsure; /* memory may be behind the tables: a commit's outcome or the databases are not known */
+    uint64_t connection;   /* of the store, when a batch last began */
+    bool later;            /* commits become durable after they have returned */
+    int64_t last;          /* the ticket of the last commit */
+    bool failed;           /* the last write was, or could not begin ... */
     int64_t failed_behind; /* ... and nothing behind this ticket has become durable since */
     struct store_progress progress;
 };

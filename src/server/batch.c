@@ -172,6 +172,10 @@ void batch_progress(struct worker *w)
     if (engine_progress(w->server.engine, &err) != ST_OK) {
         commits_failed(w, engine_durable(w->server.engine) + 1, &err);
         w->stop |= err.code == ST_LOCKED; /* another server has the tables now */
+        if (err.code == ST_LOST) {        /* nothing may be built on what memory has */
+            w->fatal = err;
+            w->stop = true;
+        }
     }
     waits_settle(w);
     http_settle_outcomes(w->http);

@@ -404,7 +404,11 @@ enum status worker_run(struct worker *w, struct error *err)
     enum status st = ST_OK;
     while (st == ST_OK && !w->stop && !w->server.stopping)
         st = turn(w, err);
-    return st == ST_OK ? wind_up(w, err) : st;
+    if (st == ST_OK)
+        st = wind_up(w, err);
+    if (st == ST_OK && w->fatal.code != ST_OK)
+        st = error_set(err, w->fatal.code, "%s", w->fatal.text);
+    return st;
 }
 
 /* ---- life ---- */

@@ -1,6 +1,7 @@
 #include "store/fault.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/mem.h"
 
@@ -11,6 +12,7 @@ struct fault_store {
     struct fault fault;
     uint64_t calls;
     bool happened;
+    atomic_uint_fast64_t reconnects;
 };
 
 static struct fault_store *fault_of(struct store *s)
@@ -25,12 +27,17 @@ struct verdict {
     uint64_t call;
 };
 
-static struct verdict count(struct fault_store *f)
+static struct verdict count(struct fault_store *f, bool sync)
 {
+    struct verdict v = {0};
     pthread_mutex_lock(&f->lock);
+    if (f->fault.syncs && !sync) {
+        pthread_mutex_unlock(&f->lock);
+        return v;
+    }
     uint64_t call = ++f->calls, nth = f->fault.nth;
     bool bad = nth && (call == nth || (f->fault.sticky && call > nth));
-    struct verdict v = {bad, f->fault.late, f->fault.status, call};
+    v = (struct verdict){bad, f->fault.late, f->fault.status, call};
     f->happened |= bad;
     pthread_mutex_unlock(&f->lock);
     return v;
@@ -45,7 +52,7 @@ static enum status fail(struct verdict v, struct error *err)
 #define PASS(op, ...)                                                                                        \
     do {                                                                                                     \
         struct fault_store *f = fault_of(s);                                                                 \
-        struct verdict v = count(f);                                                                         \
+        struct verdict v = count(f, false);                                                                  \
         if (v.bad && !v.late)                                                                                \
             return fail(v, err);                                                                             \
         enum status st = f->inner->ops->op(f->inner, __VA_ARGS__);                                           \
@@ -64,7 +71,7 @@ static void do_close(struct store *s)
 static enum status do_begin(struct store *s, enum store_txn kind, bool *ret_changed, struct error *err)
 {
     struct fault_store *f = fault_of(s);
-    struct verdict v = count(f);
+    struct verdict v = count(f, false);
     return v.bad ? fail(v, err) : store_begin(f->inner, kind, ret_changed, err);
 }
 
@@ -129,7 +136,7 @@ static enum status do_apply(struct store *s, struct changes *c, struct error *er
 static enum status do_commit(struct store *s, struct error *err)
 {
     struct fault_store *f = fault_of(s);
-    struct verdict v = count(f);
+    struct verdict v = count(f, false);
     if (v.bad && !v.late) {
         store_rollback(f->inner);
         return fail(v, err);
@@ -148,7 +155,7 @@ static enum status do_sweep(struct store *s, const struct sweep_budget *b, struc
                             struct error *err)
 {
     struct fault_store *f = fault_of(s);
-    struct verdict v = count(f);
+    struct verdict v = count(f, false);
     return v.bad ? fail(v, err) : store_sweep(f->inner, b, ret, err);
 }
 
@@ -164,7 +171,12 @@ static enum status do_set_durability(struct store *s, enum durability d, struct 
 
 static enum status do_sync(struct store *s, struct error *err)
 {
-    PASS(sync, err);
+    struct fault_store *f = fault_of(s);
+    struct verdict v = count(f, true);
+    if (v.bad && !v.late)
+        return fail(v, err);
+    enum status st = store_sync(f->inner, err);
+    return st == ST_OK && v.bad ? fail(v, err) : st;
 }
 
 static enum status do_journal_add(struct store *s, int64_t seq, struct slice row, struct error *err)
@@ -206,6 +218,12 @@ static enum status do_journal_forget(struct store *s, int64_t after, int64_t app
     PASS(journal_forget, after, applied, err);
 }
 
+static uint64_t do_connection(const struct store *s)
+{
+    const struct fault_store *f = (const struct fault_store *)s;
+    return store_connection(f->inner) + atomic_load(&f->reconnects);
+}
+
 static const struct store_ops fault_ops = {
     .close = do_close,
     .begin = do_begin,
@@ -232,6 +250,7 @@ static const struct store_ops fault_ops = {
     .journal_drop = do_journal_drop,
     .journal_state = do_journal_state,
     .journal_forget = do_journal_forget,
+    .connection = do_connection,
 };
 
 struct store *fault_new(struct store *inner)
@@ -251,6 +270,11 @@ void fault_set(struct store *s, struct fault fault)
     f->calls = 0;
     f->happened = false;
     pthread_mutex_unlock(&f->lock);
+}
+
+void fault_reconnect(struct store *s)
+{
+    atomic_fetch_add(&fault_of(s)->reconnects, 1);
 }
 
 uint64_t fault_calls(struct store *s)

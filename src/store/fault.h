@@ -10,6 +10,7 @@
 struct fault {
     uint64_t nth;       /* the call that fails, counted from 1; 0: none */
     enum status status; /* how */
+    bool syncs;         /* only calls of store_sync count */
     bool sticky;        /* every later call fails as well, until fault_set says otherwise */
     bool late;          /* the call is carried out first, and then said to have failed: a commit whose answer
                            got lost (ST_UNKNOWN), changes that were applied only in part */
@@ -23,6 +24,9 @@ void fault_set(struct store *s, struct fault f);
 
 /* Calls since fault_set. */
 uint64_t fault_calls(struct store *s);
+
+/* From now on store_connection tells of another connection. */
+void fault_reconnect(struct store *s);
 
 /* Whether the call came that had to fail. */
 bool fault_happened(struct store *s);

@@ -52,7 +52,12 @@ static void ask_writer(struct jstore *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Another server has the tables. */
+/* Another server has the tables, or acknowledged writes are gone from them. */
+static enum status over(const struct jstore *s)
+{
+    return s->over ? s->failure.code : ST_OK;
+}
+
 static void lose(struct jstore *s, const struct error *err)
 {
     pthread_mutex_lock(&s->lock);
@@ -69,6 +74,11 @@ static enum status begin_reading(struct jstore *s, struct error *err)
     enum status st = store_begin(s->reader, STORE_READ, &changed, err);
     if (st == ST_LOCKED)
         lose(s, err);
+    if (st == ST_OK && store_connection(s->reader) != s->reader_proven) {
+        st = jback_reader(s, err);
+        if (st != ST_OK)
+            store_rollback(s->reader);
+    }
     if (st != ST_OK)
         return st;
     bool maybe_ours = atomic_load(&s->committing) || atomic_load(&s->commits) != s->commits_seen;
@@ -196,7 +206,7 @@ static bool full(const struct jstore *s)
 static enum status refusal(struct jstore *s, struct error *err)
 {
     pthread_mutex_lock(&s->lock);
-    enum status st = s->over ? ST_LOCKED : s->failing != ST_OK ? s->failing : full(s) ? s->stuck : ST_OK;
+    enum status st = s->over ? over(s) : s->failing != ST_OK ? s->failing : full(s) ? s->stuck : ST_OK;
     if (st != ST_OK)
         *err = s->failure;
     else if (s->locked)
@@ -476,8 +486,7 @@ static void drop_groups(struct jstore *s)
 {
     for (struct jgroup *g = s->first, *next; g; g = next) {
         next = g->next;
-        buf_release(&g->row);
-        mem_free(g);
+        jgroup_free(g);
     }
     s->first = s->tail = NULL;
 }
@@ -584,7 +593,7 @@ static enum status do_progress(struct store *base, struct store_progress *ret, s
     assert(!s->in_txn);
     pthread_mutex_lock(&s->lock);
     advance(s);
-    enum status st = s->over ? ST_LOCKED : s->failed;
+    enum status st = s->over ? over(s) : s->failed;
     if (st != ST_OK) {
         *err = s->failure;
         undo_failed(s);
@@ -644,7 +653,7 @@ static enum status drain(struct jstore *s, struct error *err)
         pthread_cond_wait(&s->told, &s->lock);
     }
     s->hurry = false;
-    enum status st = s->over               ? ST_LOCKED
+    enum status st = s->over               ? over(s)
                      : s->failed != ST_OK  ? s->failed
                      : s->failing != ST_OK ? s->failing
                                            : s->stuck;
@@ -661,7 +670,7 @@ static enum status run_job(struct jstore *s, enum jjob job, struct error *err)
     pthread_cond_signal(&s->work);
     while (s->job != JOB_NONE && s->failed == ST_OK && !s->over)
         pthread_cond_wait(&s->told, &s->lock);
-    enum status st = s->over ? ST_LOCKED : s->failed;
+    enum status st = s->over ? over(s) : s->failed;
     *err = st != ST_OK ? s->failure : s->job_error;
     if (st == ST_OK)
         st = s->job_status;
@@ -695,6 +704,8 @@ static enum status do_set_durability(struct store *base, enum durability d, stru
         return st;
     enum durability before = change_durability(s, d);
     st = run_job(s, JOB_DURABILITY, err);
+    if (st == ST_OK && d == DURABILITY_ALWAYS) /* what was not waited for before */
+        st = run_job(s, JOB_SYNC, err);
     if (st != ST_OK)
         change_durability(s, before);
     return st;
@@ -737,6 +748,10 @@ static enum status do_info(struct store *base, struct store_info *ret, struct er
 static void free_jstore(struct jstore *s)
 {
     drop_groups(s);
+    for (struct jgroup *g = s->kept, *next; g; g = next) {
+        next = g->next;
+        jgroup_free(g);
+    }
     memtable_free(s->layers.mem[0]);
     memtable_free(s->layers.mem[1]);
     memtable_free(s->spare);
@@ -833,10 +848,15 @@ enum status jstore_open(struct store *reader, struct store *writer, int64_t last
     s->writer = writer;
     s->base.far = reader->far;
     s->group_bytes = reader->far ? FAR_BYTES : SIZE_MAX;
-    s->durable = s->journaled = s->applied = s->last_ticket = last;
+    s->durable = s->journaled = s->applied = s->last_ticket = s->synced = s->safe = last;
+    s->going_by = o->durability;
     s->dropping = true;
     s->next_seq = s->first_seq = STORE_PROVISIONAL;
     enum status st = store_reserve_ids(writer, 0, &s->next_id, err);
+    if (st == ST_OK && s->base.far) /* an earlier process may have waited for less */
+        st = store_sync(writer, err);
+    s->proven = store_connection(writer);
+    s->reader_proven = store_connection(reader);
     if (st == ST_OK)
         st = store_info(writer, &info, err);
     s->sync_us = info.sync_us;

@@ -42,6 +42,7 @@
 #include <stdatomic.h>
 
 #include "base/buf.h"
+#include "base/mem.h"
 #include "store/memtable.h"
 #include "store/merge.h"
 #include "store/store.h"
@@ -54,6 +55,7 @@ struct jgroup {
     int64_t born_us;
     size_t rows;
     bool lazy;   /* nobody waits for it */
+    bool direct; /* it went straight into the tables */
     bool sealed; /* takes no more: a table was frozen behind it */
 };
 
@@ -100,6 +102,7 @@ struct jstore {
     const struct histogram *sync_us; /* the writer's */
     uint64_t commits_seen;           /* of the thread, when the reader last looked */
     bool unsure;                     /* the database has changed, and it is not known by whom */
+    uint64_t reader_proven;          /* the reader's connection that was last compared, see jback.c */
 
     /* Of both, under the lock. */
     pthread_mutex_t lock;
@@ -152,7 +155,7 @@ struct jstore {
     bool sorting;
     bool saying, said;   /* that `frozen` is partly in the tables: in this transaction, in an earlier one */
     int64_t journaled;   /* the last ticket that went into the journal */
-    int64_t applied;     /* ... and up to which that is in the tables */
+    int64_t applied;     /* ... and up to which that is in the tables; changed under the lock */
     bool dropping;       /* rows up to there may still be in the journal */
     size_t behind_bytes; /* journaled behind `frozen` */
     int64_t behind_us;   /* since when */
@@ -164,9 +167,17 @@ struct jstore {
     int64_t written_us;     /* when a group was last written */
     int64_t lock_since_us;  /* since when another process has the lock, or the server is away */
     bool doubt;             /* a commit may have taken place of which we do not know */
-    int64_t looked_us;      /* when the connection was last looked at */
+    int64_t looked_us;      /* when the connection was last looked at; under the lock */
     int64_t retry_us;       /* not before, after a failure */
     size_t idle_rows;       /* what a slice takes when there is nothing else to do */
+
+    /* The thread's, on a database server: what that may still take back. */
+    enum durability going_by;        /* what the writer's session goes by */
+    int64_t synced;                  /* a commit behind this ticket was waited for */
+    int64_t safe;                    /* up to this ticket everything is in the tables for good */
+    struct jgroup *kept, *kept_tail; /* groups behind that */
+    int64_t unsynced_us;             /* since when `synced` is behind `durable` */
+    uint64_t proven;                 /* the connection on which the database was last compared */
 };
 
 static inline struct jstore *jstore_of(struct store *s)
@@ -182,12 +193,37 @@ enum status jstore_open(struct store *reader, struct store *writer, int64_t last
                         const struct store_options *o, const struct journal_options *j, struct store **ret,
                         struct error *err) MUST_CHECK;
 
+static inline void jgroup_free(struct jgroup *g)
+{
+    buf_release(&g->row);
+    mem_free(g);
+}
+
 /* ---- jthread.c ---- */
 
 void *jthread_run(void *jstore);
 
+/* A group into the tables, within the running transaction of the writer, and larder_meta's word on that. */
+enum status jthread_write_direct(struct jstore *s, const struct jgroup *g, struct error *err) MUST_CHECK;
+
 /* Looks whether another process has written; while the thread waits, or by the thread. */
 void jthread_check_others(struct jstore *s);
+
+/* ---- jback.c ---- */
+
+/* Keeps a group that was written, until the tables have it for good. */
+void jback_keep(struct jstore *s, struct jgroup *g);
+
+/* Lets those go that they have. */
+void jback_release(struct jstore *s);
+
+/* By the thread, on a connection that was made in the place of a lost one, outside of transactions: compares
+   the database with memory, and writes again what it lacks. ST_LOST: it lacks what nobody has any more. */
+enum status jback_catch_up(struct jstore *s, struct error *err) MUST_CHECK;
+
+/* By the owner, within a transaction of the reader on a new connection: ST_IO until the database has
+   everything that memory takes for written. */
+enum status jback_reader(struct jstore *s, struct error *err) MUST_CHECK;
 
 /* ---- jrecover.c ---- */
 

@@ -27,6 +27,7 @@
 #define LOCK_RETRY_US  5000
 #define RETRY_US       100000
 #define LOOK_US        1000000 /* how often the connection to a server is looked at */
+#define SYNC_US        1000000 /* how long a commit that nobody waited for may stay so on a server */
 
 /* ---- telling ---- */
 
@@ -52,12 +53,28 @@ static void writes_end(struct jstore *s)
     atomic_store(&s->committing, false);
 }
 
+/* On a connection that was made in the place of a lost one. */
+static enum status begin_again(struct jstore *s, enum store_txn kind, bool *ret_others, struct error *err)
+{
+    enum status st = jback_catch_up(s, err);
+    if (st == ST_OK)
+        st = store_begin(s->writer, kind, ret_others, err);
+    if (st != ST_OK || store_connection(s->writer) == s->proven)
+        return st;
+    store_rollback(s->writer);
+    return error_set(err, ST_IO, "the connection to the database was lost");
+}
+
 static enum status begin(struct jstore *s, enum store_txn kind, struct error *err)
 {
     bool others = false;
     if (kind != STORE_READ)
         writes_begin(s);
     enum status st = store_begin(s->writer, kind, &others, err);
+    if (st == ST_OK && store_connection(s->writer) != s->proven) {
+        store_rollback(s->writer);
+        st = begin_again(s, kind, &others, err);
+    }
     if (st == ST_OK && others) {
         atomic_store(&s->others, true);
         s->counts_doubtful = true;
@@ -106,6 +123,33 @@ static enum status end(struct jstore *s, enum status st, struct error *err)
     return st;
 }
 
+/* Whether a commit of such a transaction is durable when it returns, and with it all before it: both
+   databases write one log, in order. */
+static bool is_waited_for(const struct jstore *s, enum store_txn kind)
+{
+    return kind == STORE_WRITE && s->going_by == DURABILITY_ALWAYS;
+}
+
+/* Makes everything that was committed durable. */
+static enum status sync_all(struct jstore *s, struct error *err)
+{
+    enum status st = begin(s, STORE_READ, err); /* the database is as we left it */
+    if (st != ST_OK)
+        return st;
+    store_rollback(s->writer);
+    st = store_sync(s->writer, err);
+    if (st == ST_OK && store_connection(s->writer) != s->proven)
+        st = error_set(err, ST_IO, "the connection to the database was lost");
+    return st;
+}
+
+/* Up to the last group that was committed; with the lock. */
+static void synced(struct jstore *s)
+{
+    s->synced = s->durable;
+    jback_release(s);
+}
+
 /* ---- applying; without the lock ---- */
 
 /* The next rows of the frozen table, within the running transaction. *ret_last: that was all of them. */
@@ -150,7 +194,7 @@ static size_t pace(const struct jstore *s, size_t bytes, int64_t now)
 /* ---- groups; without the lock ---- */
 
 /* Into the tables. The same row may be there several times: a memtable finds out what it is in the end. */
-static enum status write_direct(struct jstore *s, const struct jgroup *g, struct error *err)
+enum status jthread_write_direct(struct jstore *s, const struct jgroup *g, struct error *err)
 {
     mem_mark from = memtable_mark(s->direct);
     enum status st = jrecover_row(s->direct, g->last, buf_slice(&g->row), err);
@@ -166,11 +210,12 @@ static enum status write_direct(struct jstore *s, const struct jgroup *g, struct
     }
     mem_apply_free(a);
     memtable_leave(s->direct, from, memtable_mark(s->direct));
-    return st;
+    return st == ST_OK && s->base.far ? store_journal_applied(s->writer, g->last, err) : st;
 }
 
 /* Along with a group: a bit of sorting, or a slice. */
-static enum status go_along(struct jstore *s, const struct jgroup *g, bool *ret_last, struct error *err)
+static enum status go_along(struct jstore *s, const struct jgroup *g, enum store_txn kind, bool *ret_last,
+                            struct error *err)
 {
     enum status st = drop_rows(s, err);
     if (st != ST_OK || !s->apply)
@@ -179,6 +224,8 @@ static enum status go_along(struct jstore *s, const struct jgroup *g, bool *ret_
         s->sorting = mem_apply_sort(s->apply, SORT_ROWS);
         return ST_OK;
     }
+    if (s->base.far && !is_waited_for(s, kind) && mem_apply_left(s->apply) == 0)
+        return ST_OK; /* the word that all is in comes with a commit that is: finish_due */
     int64_t now = clock_mono_us();
     size_t rows = pace(s, g->row.len, now);
     st = apply_rows(s, rows, ret_last, err);
@@ -187,22 +234,26 @@ static enum status go_along(struct jstore *s, const struct jgroup *g, bool *ret_
     return st;
 }
 
+static enum store_txn kind_of(const struct jgroup *g)
+{
+    return g->lazy ? STORE_WRITE_LAZY : STORE_WRITE;
+}
+
 static enum status write_group(struct jstore *s, struct jgroup *g, bool direct, bool *ret_last,
                                struct error *err)
 {
-    enum status st = begin(s, g->lazy ? STORE_WRITE_LAZY : STORE_WRITE, err);
+    enum store_txn kind = kind_of(g);
+    enum status st = begin(s, kind, err);
     if (st != ST_OK)
         return st;
     size_t n = g->row.len;
     journal_end(&g->row);
     if (direct)
-        st = write_direct(s, g, err);
-    if (direct && st == ST_OK && s->base.far)
-        st = store_journal_applied(s->writer, g->last, err);
-    if (!direct)
+        st = jthread_write_direct(s, g, err);
+    else
         st = store_journal_add(s->writer, g->last, buf_slice(&g->row), err);
     if (st == ST_OK)
-        st = go_along(s, g, ret_last, err);
+        st = go_along(s, g, kind, ret_last, err);
     if (st == ST_OK && s->counts_doubtful)
         st = doubt_counts(s, err);
     st = end(s, st, err);
@@ -213,17 +264,11 @@ static enum status write_group(struct jstore *s, struct jgroup *g, bool direct, 
 
 /* ---- groups, with the lock ---- */
 
-static void free_group(struct jgroup *g)
-{
-    buf_release(&g->row);
-    mem_free(g);
-}
-
 /* It has to be tried again, unless a table with its rows was frozen meanwhile to be applied as a whole. */
 static void put_back(struct jstore *s, struct jgroup *g)
 {
     if (s->frozen_whole) {
-        free_group(g);
+        jgroup_free(g);
         return;
     }
     g->next = s->first;
@@ -250,6 +295,8 @@ static void slice_over(struct jstore *s, enum status st, bool last)
     s->frozen = NULL;
     s->applied = s->frozen_upto;
     s->dropping = true;
+    if (s->base.far)
+        synced(s); /* whoever says `last` there has waited for it */
     atomic_fetch_sub(&s->journal_bytes, s->frozen_bytes);
     s->frozen_counted = false;
 }
@@ -258,6 +305,7 @@ static void written(struct jstore *s, struct jgroup *g, bool direct)
 {
     s->written_us = s->looked_us = clock_mono_us();
     histogram_add(&s->commit_us, (uint64_t)(s->written_us - g->born_us));
+    int64_t before = s->durable;
     s->durable = g->last;
     VEC_PUSH(s->done, s->ndone, s->cap_done) = (struct jdone){g->last, direct};
     if (direct && s->base.far) {
@@ -269,7 +317,16 @@ static void written(struct jstore *s, struct jgroup *g, bool direct)
         s->behind_bytes += g->row.len;
         atomic_fetch_add(&s->journal_bytes, g->row.len);
     }
-    free_group(g);
+    if (!s->base.far) {
+        jgroup_free(g);
+        return;
+    }
+    g->direct = direct;
+    jback_keep(s, g);
+    if (is_waited_for(s, kind_of(g)))
+        synced(s);
+    else if (before == s->synced)
+        s->unsynced_us = s->written_us;
 }
 
 /* The group, and all that came behind it, is undone by the owner: it builds on it. */
@@ -280,7 +337,7 @@ static void give_up(struct jstore *s, struct jgroup *g, const struct error *err)
     s->failed = err->code;
     s->failure = *err;
     if (g)
-        free_group(g);
+        jgroup_free(g);
 }
 
 /* How long a failure is waited for: it may be over soon. */
@@ -330,10 +387,10 @@ static bool keeps_trying(struct jstore *s, struct error *err)
     return s->durability != DURABILITY_ALWAYS;
 }
 
-/* Another server has the tables. */
+/* Another server has the tables, or acknowledged writes are gone from them. */
 static bool lost_them(struct jstore *s, enum status st, const struct error *err)
 {
-    if (st != ST_LOCKED)
+    if (st != ST_LOCKED && st != ST_LOST)
         return false;
     s->over = true;
     s->failure = *err;
@@ -394,13 +451,19 @@ static void start_apply(struct jstore *s)
 
 static enum status apply_some(struct jstore *s, size_t rows, bool *ret_last, struct error *err)
 {
-    enum status st = begin(s, STORE_WRITE_LAZY, err);
+    /* On a database server that may crash while we live, the frozen table goes only when a commit was waited
+       for that has all of it. A file crashes with us: there the log's order is enough. */
+    bool over = s->base.far && mem_apply_left(s->apply) == 0;
+    enum store_txn kind = over ? STORE_WRITE : STORE_WRITE_LAZY;
+    enum status st = begin(s, kind, err);
     if (st != ST_OK)
         return st;
     st = apply_rows(s, rows, ret_last, err);
     if (st == ST_OK)
         st = drop_rows(s, err);
-    return end(s, st, err);
+    st = end(s, st, err);
+    bool safe = !s->base.far || !*ret_last || is_waited_for(s, kind);
+    return st == ST_OK && !safe ? sync_all(s, err) : st;
 }
 
 static void adapt(struct jstore *s, int64_t took_us)
@@ -465,7 +528,8 @@ static enum status apply_everything(struct jstore *s, struct error *err)
         return st;
     while (st == ST_OK && !last)
         st = apply_rows(s, MANY_ROWS, &last, err);
-    return end(s, st, err);
+    st = end(s, st, err);
+    return st == ST_OK && s->base.far && !is_waited_for(s, STORE_WRITE) ? sync_all(s, err) : st;
 }
 
 /* What is in the frozen table was not all journaled: one transaction makes it durable. */
@@ -480,8 +544,9 @@ static void apply_whole(struct jstore *s)
     if (st == ST_OK) {
         int64_t upto = s->frozen_upto;
         works_again(s);
-        slice_over(s, st, true);
         s->durable = s->journaled = upto;
+        slice_over(s, st, true);
+        s->safe = upto;
         VEC_PUSH(s->done, s->ndone, s->cap_done) = (struct jdone){upto, false};
         s->frozen_whole = false;
     } else if (lost_them(s, st, &err) || keeps_trying(s, &err)) {
@@ -523,6 +588,20 @@ static void look(struct jstore *s)
     tell(s);
 }
 
+/* What nobody waited for is kept until it is durable. */
+static void sync_idly(struct jstore *s)
+{
+    struct error err;
+    pthread_mutex_unlock(&s->lock);
+    enum status st = sync_all(s, &err);
+    pthread_mutex_lock(&s->lock);
+    s->unsynced_us = clock_mono_us();
+    if (st == ST_OK)
+        synced(s);
+    else
+        (void)lost_them(s, st, &err);
+}
+
 /* ---- what the owner asks for ---- */
 
 static void run_job(struct jstore *s)
@@ -531,8 +610,14 @@ static void run_job(struct jstore *s)
     enum durability d = s->durability;
     struct error err = {.code = ST_OK};
     pthread_mutex_unlock(&s->lock);
-    enum status st = job == JOB_SYNC ? store_sync(s->writer, &err) : store_set_durability(s->writer, d, &err);
+    enum status st = job == JOB_SYNC ? sync_all(s, &err) : store_set_durability(s->writer, d, &err);
     pthread_mutex_lock(&s->lock);
+    if (st == ST_OK && job == JOB_SYNC)
+        synced(s);
+    else if (st == ST_OK)
+        s->going_by = d;
+    else
+        (void)lost_them(s, st, &err);
     s->job = JOB_NONE;
     s->job_status = st;
     s->job_error = err;
@@ -603,6 +688,12 @@ static int64_t look_due(const struct jstore *s)
     return s->looked_us + (s->failing != ST_OK ? RETRY_US : LOOK_US);
 }
 
+static int64_t sync_due(const struct jstore *s)
+{
+    bool wanted = s->base.far && s->synced < s->durable && !(s->frozen && s->frozen_whole);
+    return wanted ? s->unsynced_us + SYNC_US : INT64_MAX;
+}
+
 static void wait_until(struct jstore *s, int64_t due)
 {
     s->idle = true;
@@ -620,6 +711,13 @@ static bool may_apply(const struct jstore *s, int64_t now)
     return s->frozen && s->durable >= s->frozen_upto && now >= s->retry_us;
 }
 
+/* Only the word is missing that the frozen table is in, and groups that nobody waits for do not carry it. */
+static bool finish_due(const struct jstore *s, int64_t now)
+{
+    bool over = s->base.far && s->apply && !s->sorting && mem_apply_left(s->apply) == 0;
+    return over && may_apply(s, now) && !(s->first && is_waited_for(s, kind_of(s->first)));
+}
+
 /* Does one thing. False: there was nothing to do. */
 static bool do_something(struct jstore *s, int64_t now)
 {
@@ -633,6 +731,10 @@ static bool do_something(struct jstore *s, int64_t now)
         run_job(s);
     } else if (may_apply(s, now) && !s->apply) {
         start_apply(s);
+    } else if (sync_due(s) <= now) {
+        sync_idly(s);
+    } else if (finish_due(s, now)) {
+        apply_idly(s);
     } else if (group_due(s) <= now) {
         write_next(s);
     } else if (s->job) {
@@ -669,7 +771,7 @@ void *jthread_run(void *arg)
         if (s->failed == ST_OK && !s->over) {
             due = earlier(earlier(group_due(s), freeze_due(s)),
                           s->frozen || s->sweep_rows || s->dropping ? s->retry_us : INT64_MAX);
-            due = earlier(due, look_due(s));
+            due = earlier(due, earlier(look_due(s), sync_due(s)));
         }
         wait_until(s, due);
     }

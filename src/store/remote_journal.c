@@ -83,9 +83,18 @@ enum status rjournal_state(struct store *base, struct journal_state *ret, struct
 {
     struct rstore *s = rstore_of(base);
     enum status st = rstore_connected(s, err);
+    int64_t last[2] = {0, 0};
     if (st == ST_OK)
         st = rstore_get_meta(s, "applied", &ret->applied, err);
-    return st == ST_OK ? rstore_get_meta(s, "applying", &ret->applying, err) : st;
+    if (st == ST_OK)
+        st = rstore_get_meta(s, "applying", &ret->applying, err);
+    if (st != ST_OK)
+        return st;
+    struct request r = {.text = rtext(s, R_JOURNAL_LAST), .fn = rread_two, .arg = last};
+    remote_add(s->conn, &r);
+    st = rstore_run(s, err);
+    ret->last = last[0];
+    return st;
 }
 
 enum status rjournal_pending(struct rstore *s, bool *ret, struct error *err)

@@ -403,10 +403,12 @@ static enum status set_up(struct rstore *s, void *arg, struct error *err)
 
 enum status rstore_set_up(struct rstore *s, struct error *err)
 {
-    bool shared = s->shared;
+    bool shared = s->shared, soon = s->soon;
     s->shared = false; /* what begins a shared transaction is not there yet */
+    s->soon = false;   /* a crash must not take back who owns the tables */
     enum status st = in_transaction(s, set_up, &shared, err);
     s->shared = shared;
+    s->soon = soon;
     s->read_only = st != ST_OK;
     return st;
 }
@@ -535,6 +537,7 @@ static enum status touch(struct rstore *s, void *arg, struct error *err)
     char text[24];
     (void)arg;
     (void)err;
+    remote_add_text(s->conn, rtext(s, R_NOW));
     snprintf(text, sizeof text, "%" PRId64, clock_wall_us());
     rstore_add_set_meta(s, "synced", text);
     return ST_OK;
@@ -551,6 +554,11 @@ static enum status do_sync(struct store *base, struct error *err)
     return st;
 }
 
+static uint64_t do_connection(const struct store *base)
+{
+    return ((const struct rstore *)base)->reconnects;
+}
+
 #define COMMON_OPS                                                                                           \
     .close = do_close, .begin = do_begin, .get_keys = rread_get_keys, .get_items = rread_get_items,          \
     .scan_keys = rscan_keys, .scan_items = rscan_items, .count_items = rread_count_items,                    \
@@ -559,7 +567,8 @@ static enum status do_sync(struct store *base, struct error *err)
     .sweep = rsweep, .confirm = do_confirm, .info = do_info, .set_durability = do_set_durability,            \
     .sync = do_sync, .journal_add = rjournal_add, .journal_each = rjournal_each,                             \
     .journal_applying = rjournal_applying, .journal_applied = rjournal_applied,                              \
-    .journal_drop = rjournal_drop, .journal_forget = rjournal_forget, .journal_state = rjournal_state,
+    .journal_drop = rjournal_drop, .journal_forget = rjournal_forget, .journal_state = rjournal_state,       \
+    .connection = do_connection,
 
 static const struct store_ops rstore_ops = {COMMON_OPS};
 static const struct store_ops rshared_ops = {COMMON_OPS.expect = rshared_expect, .now_us = rshared_now_us,

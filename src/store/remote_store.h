@@ -61,12 +61,14 @@ enum remote_statement {
     R_GUARD_SHARED,
     R_CLOCK,
     R_SOON,
+    R_NOW, /* the transaction's commit is durable, whatever the session's is */
     R_UPSERT_KEYS,
     R_DELETE_NAMED_KEYS,
     R_JOURNAL_ADD,
     R_JOURNAL_PAGE,
     R_JOURNAL_DROP,
     R_JOURNAL_FORGET,
+    R_JOURNAL_LAST,
     R_SET_APPLIED,
     R_LISTEN, /* this one and those behind it: NULL where the database cannot tell */
     R_LISTEN_LOCK,

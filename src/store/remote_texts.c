@@ -96,6 +96,8 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                    " WHERE c.relkind = 'r' AND starts_with(c.relname, 'larder_') AND pg_table_is_visible(c.oid)",
         [R_BEGIN] = "BEGIN",
         [R_SOON] = "SET LOCAL synchronous_commit = off",
+        [R_NOW] = "SELECT 1 WHERE current_setting('synchronous_commit') = 'off'"
+                  " AND set_config('synchronous_commit', 'local', true) IS NULL",
         [R_BEGIN_READ] = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
         /* A void is not NULL: no rows come back. */
         [R_LOCK_ALL] = "SELECT 1 WHERE pg_advisory_xact_lock(" PG_LOCK("1818324579") ") IS NULL",
@@ -139,6 +141,7 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
         [R_JOURNAL_DROP] = "DELETE FROM larder_journal WHERE seq IN (SELECT seq FROM larder_journal"
                            " WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3) RETURNING seq",
         [R_JOURNAL_FORGET] = "DELETE FROM larder_journal WHERE seq > $1",
+        [R_JOURNAL_LAST] = "SELECT coalesce(max(seq), 0), 0 FROM larder_journal",
         [R_SET_APPLIED] = "UPDATE larder_meta SET value = CASE name WHEN 'applied' THEN $1 ELSE 0 END::text"
                           " WHERE name IN ('applied', 'applying')",
     },
@@ -212,6 +215,7 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                    " AND LEFT(table_name, LENGTH('larder_')) = 'larder_'",
         [R_BEGIN] = "START TRANSACTION",
         [R_SOON] = "DO 0", /* not a session's business there */
+        [R_NOW] = "DO 0",
         [R_SNAPSHOT] = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
         [R_BEGIN_READ] = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
         [R_LOCK_ALL] = "SELECT n FROM larder_lock WHERE n = -1 FOR UPDATE",
@@ -244,6 +248,7 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
         [R_JOURNAL_DROP] = "DELETE FROM larder_journal WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3"
                            " RETURNING seq",
         [R_JOURNAL_FORGET] = "DELETE FROM larder_journal WHERE seq > ?1",
+        [R_JOURNAL_LAST] = "SELECT coalesce(max(seq), 0), 0 FROM larder_journal",
         [R_SET_APPLIED] = "UPDATE larder_meta SET value = IF(name = 'applied', ?1, 0)"
                           " WHERE name IN ('applied', 'applying')",
     },

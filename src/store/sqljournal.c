@@ -58,6 +58,17 @@ enum status sqljournal_drop(struct store *base, int64_t seq, uint32_t max, bool 
 
 enum status sqljournal_state(struct store *base, struct journal_state *ret, struct error *err)
 {
+    struct sql_stmt *q;
+    bool row;
     enum status st = sqlstore_get_meta(sqlstore_of(base), APPLIED, &ret->applied, err);
-    return st == ST_OK ? sqlstore_get_meta(sqlstore_of(base), APPLYING, &ret->applying, err) : st;
+    if (st == ST_OK)
+        st = sqlstore_get_meta(sqlstore_of(base), APPLYING, &ret->applying, err);
+    if (st == ST_OK)
+        st = stmt_fixed(sqlstore_of(base), Q_JOURNAL_LAST, &q, err);
+    if (st != ST_OK)
+        return st;
+    st = sql_step(q, &row, err);
+    ret->last = st == ST_OK && row ? sql_column_i64(q, 0) : 0;
+    sql_reset(q);
+    return st;
 }

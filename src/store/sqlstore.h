@@ -39,6 +39,7 @@ enum statement {
     Q_JOURNAL_ADD,
     Q_JOURNAL_EACH,
     Q_JOURNAL_DROP,
+    Q_JOURNAL_LAST,
     Q_FIXED
 };
 

@@ -77,6 +77,7 @@ static const char *const fixed_text[SQL_DIALECTS][Q_FIXED] = {
             [Q_JOURNAL_EACH] = "SELECT seq, changes FROM larder_journal ORDER BY seq",
             [Q_JOURNAL_DROP] = "DELETE FROM larder_journal WHERE seq IN"
                                " (SELECT seq FROM larder_journal WHERE seq <= ?1 ORDER BY seq LIMIT ?2)",
+            [Q_JOURNAL_LAST] = "SELECT coalesce(max(seq), 0) FROM larder_journal",
             [Q_TAKE_OFF_DB] =
                 "UPDATE larder_db SET keys = keys - ?2, expires = expires - ?2 WHERE number = ?1",
         },

@@ -244,6 +244,7 @@ struct store_progress {
 struct journal_state {
     int64_t applied;  /* up to which seq the tables hold what the journal ever said */
     int64_t applying; /* up to which they hold some of it; 0: nothing beyond applied */
+    int64_t last;     /* the highest seq of its rows; 0: there are none */
 };
 
 /* A row of the journal. */
@@ -314,6 +315,8 @@ struct store_ops {
     enum status (*journal_drop)(struct store *s, int64_t seq, uint32_t max, bool *ret_more,
                                 struct error *err);
     enum status (*journal_state)(struct store *s, struct journal_state *ret, struct error *err);
+    /* NULL: there is only ever one. */
+    uint64_t (*connection)(const struct store *s);
     /* NULL: a commit either fails or has taken place. */
     enum status (*journal_forget)(struct store *s, int64_t after, int64_t applied, struct error *err);
 
@@ -587,6 +590,13 @@ static inline MUST_CHECK enum status store_journal_state(struct store *s, struct
                                                          struct error *err)
 {
     return s->ops->journal_state(s, ret, err);
+}
+
+/* Which connection to the database this is. Another number than before: it may have been down in between, and
+   have lost commits that were not waited for. */
+static inline uint64_t store_connection(const struct store *s)
+{
+    return s->ops->connection ? s->ops->connection(s) : 0;
 }
 
 /* Removes dead rows, in a transaction of its own that need not be durable: what a crash brings back is swept

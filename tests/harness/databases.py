@@ -226,6 +226,26 @@ class Postgres(Database):
     def drop_database(self, name):
         self.query(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
+    def keep_log(self):
+        """From now on its log is written by commits that somebody waits for, and by nobody else: what comes behind
+        the last of them is lost in a crash (lose_log)."""
+        ((pid,),) = self.query("SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'")
+        self.log_writer = int(pid)
+        while True:
+            os.kill(self.log_writer, signal.SIGSTOP)
+            try:
+                self.query("SELECT txid_current()", timeout=1)  # a commit that is waited for
+                return
+            except subprocess.TimeoutExpired:  # it was writing, and holds the lock
+                os.kill(self.log_writer, signal.SIGCONT)
+
+    def lose_log(self):
+        """An immediate shutdown, after keep_log."""
+        self.process.send_signal(self.abort_signal)
+        os.kill(self.log_writer, signal.SIGKILL)
+        self.process.wait(STOP_LIMIT)
+        self.process = None
+
     def end_sessions(self):
         """All but the one that says so."""
         self.query(
@@ -295,6 +315,12 @@ class MariaDB(Database):
     def session(self, name):
         argv = ["mariadb", "--no-defaults", f"--socket={self.socket}", "-u", "root", "-D", name, "-N", "-B", "-n", "--force"]
         return SqlSession(argv, self.environment(), f"SELECT '{SqlSession.END}';")
+
+    def keep_log(self):
+        """Its own settings say when it is written (innodb_flush_log_at_trx_commit)."""
+
+    def lose_log(self):
+        self.kill()
 
     def new_database(self):
         name = self.new_name()
