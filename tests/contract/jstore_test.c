@@ -13,6 +13,7 @@
 
 static struct store *s, *writer; /* the store, and the session of its thread */
 static struct error err;
+static bool far; /* the database may crash while we live, as one on a server may */
 
 /* ---- opening ---- */
 
@@ -40,6 +41,7 @@ static void open_as(const struct mode *m, enum durability d)
     CHECK_OK(store_open(&o, &reader, &err), &err);
     if (!inner || !reader)
         exit(EXIT_FAILURE);
+    reader->far |= far;
     writer = fault_new(inner);
     CHECK_OK(jstore_open(reader, writer, last, &o, &m->journal, &s, &err), &err);
     if (!s)
@@ -515,6 +517,101 @@ static void writes_of_others_are_noticed(void)
     close_store();
 }
 
+/* ---- a database that takes commits back ---- */
+
+static const struct mode straight = {"straight into the tables", {.max_bytes = 1 << 20, .few_rows = 8}};
+
+static uint64_t rows_in_memory(void)
+{
+    struct store_info info = {0};
+    struct store_progress p;
+    CHECK_OK(progress(&p), &err);
+    CHECK_OK(store_info(s, &info, &err), &err);
+    return info.memtable_rows;
+}
+
+/* Slices are not waited for. Until a sync has been, memory and the journal keep what they hold. */
+static void nothing_goes_before_it_is_durable(void)
+{
+    int64_t until = clock_mono_us() + PATIENCE_US;
+    far = true;
+    open_as(&modes[1], DURABILITY_EVERYSEC);
+    fault_set(writer, (struct fault){.nth = 1, .status = ST_IO, .sticky = true, .syncs = true});
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(put(i), &err);
+    while (outside_i64("SELECT count(*) FROM larder_key") < 3 && clock_mono_us() < until)
+        rows_in_memory();
+    while (!fault_happened(writer) && clock_mono_us() < until)
+        rows_in_memory();
+    CHECK(fault_happened(writer));
+    CHECK(rows_in_memory() > 0);
+    CHECK(outside_i64("SELECT count(*) FROM larder_journal") > 0);
+    fault_set(writer, (struct fault){0});
+    CHECK_OK(store_sync(s, &err), &err);
+    CHECK_EQ(rows_in_memory(), 0);
+    close_store();
+    far = false;
+}
+
+static void take_back(int64_t applied)
+{
+    char text[200];
+    snprintf(text, sizeof text, "UPDATE larder_meta SET value = '%lld' WHERE name = 'applied'",
+             (long long)applied);
+    outside("DELETE FROM larder_key");
+    outside("DELETE FROM larder_set");
+    outside(text);
+    fault_reconnect(writer);
+}
+
+static void put_lazily(int i)
+{
+    struct key_row k = string_row(0, slice_str(name_of(i)), SLICE("v"));
+    struct changes c = {.keys = &k, .nkeys = 1};
+    CHECK_OK(store_begin(s, STORE_WRITE_LAZY, NULL, &err), &err);
+    CHECK_OK(store_apply(s, &c, &err), &err);
+    CHECK_OK(store_commit(s, &err), &err);
+    settle_all();
+}
+
+/* Groups that nobody waited for went straight into the tables, and memory has nothing of them. */
+static void what_is_lost_is_written_again(void)
+{
+    far = true;
+    open_as(&straight, DURABILITY_ALWAYS);
+    int64_t before = store_last_ticket(s);
+    put_lazily(0);
+    put_lazily(1);
+    CHECK_EQ(rows_in_memory(), 0);
+    take_back(before);
+    CHECK_EQ(outside_i64("SELECT count(*) FROM larder_key"), 0);
+    CHECK_OK(put(2), &err);
+    settle_all();
+    CHECK(has(0) && has(1) && has(2));
+    CHECK_OK(store_sync(s, &err), &err);
+    CHECK_EQ(outside_i64("SELECT count(*) FROM larder_key"), 3);
+    close_store();
+    far = false;
+}
+
+/* What was waited for is kept by nobody: the end. */
+static void what_cannot_be_written_again_is_told(void)
+{
+    struct store_progress p;
+    far = true;
+    open_as(&straight, DURABILITY_ALWAYS);
+    int64_t before = store_last_ticket(s);
+    CHECK_OK(put(0), &err);
+    settle_all();
+    take_back(before);
+    CHECK_OK(put(1), &err);
+    CHECK_EQ(settle(store_last_ticket(s), &p), ST_LOST);
+    CHECK_EQ(store_begin(s, STORE_WRITE, NULL, &err), ST_LOST);
+    CHECK_EQ(outside_i64("SELECT count(*) FROM larder_key"), 0);
+    close_store();
+    far = false;
+}
+
 int main(int argc, char **argv)
 {
     CHECK_MAIN(argc, argv);
@@ -529,6 +626,9 @@ int main(int argc, char **argv)
         IN_NEW_PLACE(half_applied_is_applied_again);
     IN_NEW_PLACE(a_number_belongs_to_one_row);
     IN_NEW_PLACE(the_thread_sweeps_trash);
+    IN_NEW_PLACE(nothing_goes_before_it_is_durable);
+    IN_NEW_PLACE(what_is_lost_is_written_again);
+    IN_NEW_PLACE(what_cannot_be_written_again_is_told);
     if (!server_url()) /* where nobody else writes */
         IN_NEW_PLACE(writes_of_others_are_noticed);
     return check_done();
