@@ -44,7 +44,7 @@ struct worker {
     int wake_fd; /* an eventfd: worker_wake, and the store when commits have become durable */
     bool stop;
     struct error fatal; /* why, when it is no good end */
-    bool reload; /* the certificates are to be read */
+    bool reload;        /* the certificates are to be read */
     bool sweep_due;
     int64_t now_us;                           /* monotonic, of this turn; 0 until someone asks (worker_now) */
     int64_t commit_warned_us, http_warned_us; /* when it was last logged */

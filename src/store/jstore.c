@@ -52,12 +52,14 @@ static void ask_writer(struct jstore *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Another server has the tables, or acknowledged writes are gone from them. */
+/* Why nothing is read or written any more: another server has the tables, or acknowledged writes are gone
+   from them. */
 static enum status over(const struct jstore *s)
 {
     return s->over ? s->failure.code : ST_OK;
 }
 
+/* Another server has the tables. */
 static void lose(struct jstore *s, const struct error *err)
 {
     pthread_mutex_lock(&s->lock);
@@ -608,6 +610,8 @@ static enum status do_progress(struct store *base, struct store_progress *ret, s
     pthread_mutex_unlock(&s->lock);
     for (int i = 0; i < 2; i++)
         ret->memory += s->layers.mem[i] ? memtable_stats(s->layers.mem[i]).bytes : 0;
+    if (s->base.far) /* groups are kept, see jback.c */
+        ret->memory += atomic_load(&s->journal_bytes);
     return st;
 }
 

@@ -24,6 +24,15 @@
    nobody knows, but a row of the journal that it may have left is removed with the next one. So the outcome
    is known in the end. Direct groups tell larder_meta how far the tables are, so that no seq comes twice.
 
+   A database server may crash while we live, and take commits back that were not waited for. Its log is one,
+   in order: a commit that is waited for makes all before it durable, and what a crash leaves is everything up
+   to one commit. So the frozen table is let go, and its rows of the journal with it, only when the commit
+   that says `applied` was waited for: by STORE_WRITE under `always`, by store_sync otherwise (apply_some;
+   finish_due in jthread.c). A group is kept until then, or, when it went straight into the tables, until any
+   commit behind it was waited for (written, sync_idly). jback.c compares the database with all that after
+   each lost connection, before anything else is read or written. A file crashes only with us: nothing is
+   kept for it, and rows of the journal that come back are below an `applied` that comes back with them.
+
    A crash: a group is in the journal (or the tables) or not, by SQLite's own guarantee. Slices that were
    applied are applied again by the replay, which changes nothing: entries are states, not differences, and
    come in order. The rows of a collection that was deleted, or of a flushed database, may be applied once

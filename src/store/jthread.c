@@ -712,10 +712,16 @@ static bool may_apply(const struct jstore *s, int64_t now)
 }
 
 /* Only the word is missing that the frozen table is in, and groups that nobody waits for do not carry it. */
-static bool finish_due(const struct jstore *s, int64_t now)
+static bool finish_due(const struct jstore *s)
 {
     bool over = s->base.far && s->apply && !s->sorting && mem_apply_left(s->apply) == 0;
-    return over && may_apply(s, now) && !(s->first && is_waited_for(s, kind_of(s->first)));
+    return over && !(s->first && is_waited_for(s, kind_of(s->first)));
+}
+
+/* By itself: when there is nothing that it could go along with. */
+static bool apply_due(const struct jstore *s, int64_t now)
+{
+    return may_apply(s, now) && (finish_due(s) || (group_due(s) > now && !s->job));
 }
 
 /* Does one thing. False: there was nothing to do. */
@@ -733,14 +739,12 @@ static bool do_something(struct jstore *s, int64_t now)
         start_apply(s);
     } else if (sync_due(s) <= now) {
         sync_idly(s);
-    } else if (finish_due(s, now)) {
+    } else if (apply_due(s, now)) {
         apply_idly(s);
     } else if (group_due(s) <= now) {
         write_next(s);
     } else if (s->job) {
         run_job(s);
-    } else if (may_apply(s, now)) {
-        apply_idly(s);
     } else if (freeze_due(s) <= now) {
         s->freeze_wanted = true;
         tell(s);
