@@ -267,7 +267,8 @@ def test_a_socket_of_the_service_manager_that_is_not_there(fleet, tmp_path):
 
 def test_the_unit_waits_for_readiness_and_never_gives_up():
     unit = (servers.ROOT / "packaging" / "larder.service").read_text().splitlines()
-    assert {"Type=notify", "StartLimitIntervalSec=0", "TimeoutStartSec=infinity", "Restart=on-failure"} <= set(unit)
+    wanted = {"Type=notify", "StartLimitIntervalSec=0", "TimeoutStartSec=infinity", "Restart=on-failure"}
+    assert wanted | {"RestartPreventExitStatus=2"} <= set(unit)
     after = next(line for line in unit if line.startswith("After="))
     assert {"postgresql.service", "mariadb.service", "mysql.service"} <= set(after.split("=")[1].split())
 
