@@ -112,6 +112,8 @@ void engine_recount(struct engine *e, const struct engine_tally *t)
     s->commit_failures = t->commit_failures;
     s->keyspace_hits = t->keyspace_hits;
     s->keyspace_misses = t->keyspace_misses;
+    if (s->expired_on_read != t->expired_on_read) /* what is asked for again is counted again */
+        memset(e->view.expired_marks, 0, sizeof e->view.expired_marks);
     s->expired_on_read = t->expired_on_read;
     s->dirty = t->dirty;
 }

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/vec.h"
 #include "engine/view_internal.h"
@@ -131,6 +132,19 @@ static enum status exists(struct view *v, const struct row *r, bool *ret, int64_
     return st;
 }
 
+/* An expired key is counted when it is first asked for, however often that happens before it is swept. What
+   is remembered of one is a mark in a table of fixed size: two keys with the same place that are asked for in
+   turn count each time. */
+static void count_expired(struct view *v, const struct row *r)
+{
+    if (r->type == ROW_NONE)
+        return;
+    uint64_t mark = hash_bytes(row_key(r), (uint64_t)r->version ^ (uint64_t)r->db << 48) | 1;
+    uint64_t *place = &v->expired_marks[mark / 2 % VIEW_EXPIRED_MARKS];
+    v->stats->expired_on_read += *place != mark;
+    *place = mark;
+}
+
 enum status view_get(struct view *v, uint32_t db, struct slice key, const struct row **ret)
 {
     struct row *r;
@@ -144,7 +158,7 @@ enum status view_get(struct view *v, uint32_t db, struct slice key, const struct
         *ret = r;
     } else {
         v->stats->keyspace_misses += v->counts_lookups;
-        v->stats->expired_on_read += r->type != ROW_NONE;
+        count_expired(v, r);
         *ret = NULL;
     }
     return ST_OK;

@@ -31,6 +31,8 @@ struct row_undo {
     struct row *fresh;
 };
 
+#define VIEW_EXPIRED_MARKS 4096
+
 struct view {
     struct store *store;
     struct cache *cache;
@@ -51,6 +53,8 @@ struct view {
     uint32_t next_number;
     bool counts_stale;   /* someone else wrote: count again before believing */
     bool counts_unsaved; /* counted again, or not known any more: the next commit says so */
+
+    uint64_t expired_marks[VIEW_EXPIRED_MARKS]; /* of expired keys that were asked for, see view_get */
 
     struct view_watch *watches[VIEW_WATCH_CHAINS];
     size_t nwatches;

@@ -185,6 +185,8 @@ def test_expiry(scraped):
         c("DEL", "deleted")
         c("DEBUG", "CLOCK", "1700000010000")
         assert c("GET", "k1") is None and c("GET", "k2") is None
+        for _ in range(5):  # each key counts once, however often it is asked for
+            assert c("GET", "k1") is None and c("EXISTS", "k1", "k2") == 0 and c("MGET", "k1", "k2") == [None, None]
         m = scraped.scrape()
         assert m["larder_keys_expired_total"].get(by="read") == 2 and m["larder_keys_expired_total"].get(by="sweep") == 0
         assert m["larder_sweep_backlog_keys"].get() == 20
