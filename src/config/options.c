@@ -263,7 +263,10 @@ static const struct option options[] = {
     {.name = "sweep-pause", .kind = OPT_DURATION, .live = true, AT(sweep_pause_ms), .initial = "5ms",
      .max = INT32_MAX, .group = EXPIRY,
      .accepts = TIME_FORM,
-     .summary = "How long to leave the database to clients between two such transactions."},
+     .summary = "How long to leave the database to clients between two such transactions.",
+     .comment = "At least: while clients are busy, ten times as long as the last one took, so that the sweeper has less than a "
+                "tenth of the time; a quarter after a minute in which it could not keep up. A tenth of this while nobody asks "
+                "for anything."},
 
     {.name = "loglevel", .kind = OPT_ENUM, .live = true, AT(loglevel), .initial = "info", .words = loglevel_words,
      .alias = loglevel_alias, .group = INSIGHT,

@@ -35,7 +35,7 @@ struct engine_stats {
     uint64_t batches, commits, commit_failures, commands, rows_written;
     uint64_t keyspace_hits, keyspace_misses;
     uint64_t expired_on_read; /* keys, each once */
-    uint64_t expired_fields; /* of hashes, removed by the sweeper */
+    uint64_t expired_fields;  /* of hashes, removed by the sweeper */
     uint64_t expired_by_sweep, deleted_by_sweep, items_by_sweep;
     struct histogram sweep_us;  /* of the sweeper's steps that removed something */
     struct histogram commit_us; /* of the commits that went well, until they returned */

@@ -13,6 +13,12 @@ struct engine {
     uint64_t steps, steps_dirty; /* of the running call: how many are over, how many of those wrote */
     bool in_write;               /* the running transaction may write */
     unsigned field_steps;        /* in a row */
+    struct {
+        struct expiry_place place; /* up to where expired keys have been removed, when known */
+        bool known;
+        uint64_t rows; /* removed since it was forgotten ... */
+        int64_t at_us; /* ... the last of them then */
+    } swept;
     bool unsure; /* memory may be behind the tables: a commit's outcome or the databases are not known */
     uint64_t connection;   /* of the store, when a batch last began */
     bool later;            /* commits become durable after they have returned */

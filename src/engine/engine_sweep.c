@@ -9,7 +9,9 @@
 #include "engine/coll_internal.h"
 #include "engine/engine_internal.h"
 
-#define FIELD_STEPS 8 /* that remove fields, between two that remove other rows */
+#define FIELD_STEPS 8        /* that remove fields, between two that remove other rows */
+#define FEW_ROWS    4000     /* that a scan may pass for nothing */
+#define REST_US     15000000 /* within which what was removed has gone from the tables, as a rule */
 
 /* Keys that something may have to be done about. */
 struct victims {
@@ -19,11 +21,13 @@ struct victims {
         struct slice key;
     } * at;
     size_t n;
+    struct expiry_place last;
 };
 
 static enum status note_victim(void *arg, const struct key_row *k)
 {
     struct victims *d = arg;
+    d->last = (struct expiry_place){k->expire_at, k->db, k->seq};
     for (uint32_t i = 0; i < d->v->ndbs; i++) {
         if (d->v->dbs[i].number == k->db) {
             d->at[d->n].db = i;
@@ -33,18 +37,30 @@ static enum status note_victim(void *arg, const struct key_row *k)
     return ST_OK;
 }
 
-static enum status find_victims(struct view *v, enum key_order order, uint32_t max, struct victims *ret)
+/* Rows that were removed are in the tables' index until the store has brought the removal there, and each
+   scan from the first one on has to pass them. So one for expired keys goes on behind the last one. What
+   expires later lies behind that place; only what others write, a clock that is set back or a removal that
+   was undone can leave something before it, which is found when the place is forgotten (forget_place). */
+static struct key_scan question(const struct engine *e, enum key_order order, int64_t now, uint32_t max)
 {
+    return (struct key_scan){
+        .order = order, .now = now, .limit = max, .has_behind = e->swept.known, .behind = e->swept.place};
+}
+
+static enum status find_victims(struct engine *e, enum key_order order, uint32_t max, struct victims *ret)
+{
+    struct view *v = &e->view;
     *ret = (struct victims){.v = v, .at = arena_alloc(&v->arena, max * sizeof *ret->at)};
-    struct key_scan q = {.order = order, .now = view_now(v), .limit = max};
+    struct key_scan q = question(e, order, view_now(v), max);
     return store_scan_keys(v->store, &q, note_victim, ret, v->err);
 }
 
 /* Hashes that may have fields to remove. */
-static enum status purge_fields(struct view *v, uint32_t max, uint64_t *ret_rows)
+static enum status purge_fields(struct engine *e, uint32_t max, uint64_t *ret_rows)
 {
+    struct view *v = &e->view;
     struct victims due;
-    enum status st = find_victims(v, KEYS_DUE, max, &due);
+    enum status st = find_victims(e, KEYS_DUE, max, &due);
     for (size_t i = 0; st == ST_OK && i < due.n && *ret_rows < max; i++) {
         uint32_t did;
         st = coll_purge(v, due.at[i].db, due.at[i].key, max - (uint32_t)*ret_rows, &did);
@@ -53,10 +69,11 @@ static enum status purge_fields(struct view *v, uint32_t max, uint64_t *ret_rows
     return st;
 }
 
-static enum status purge_keys(struct view *v, uint32_t max, uint64_t *ret_rows)
+static enum status purge_keys(struct engine *e, uint32_t max, uint64_t *ret_rows)
 {
+    struct view *v = &e->view;
     struct victims dead;
-    enum status st = find_victims(v, KEYS_EXPIRED, max, &dead);
+    enum status st = find_victims(e, KEYS_EXPIRED, max, &dead);
     for (size_t i = 0; st == ST_OK && i < dead.n; i++) {
         struct row *r;
         st = view_row(v, v->dbs[dead.at[i].db].number, dead.at[i].key, &r);
@@ -65,7 +82,25 @@ static enum status purge_keys(struct view *v, uint32_t max, uint64_t *ret_rows)
             ++*ret_rows;
         }
     }
+    if (st == ST_OK && dead.last.expire_at > 0) {
+        e->swept.place = dead.last;
+        e->swept.known = true;
+        e->swept.rows += *ret_rows;
+        e->swept.at_us = clock_mono_us();
+    }
     return st;
+}
+
+/* Nothing lies behind the place. Whether to look from the first row on again: when there cannot be many on
+   the way, or they have had the time to go from the tables. */
+static bool forget_place(struct engine *e, int64_t now)
+{
+    if (!e->swept.known || (e->swept.rows > FEW_ROWS && clock_mono_us() - e->swept.at_us < REST_US &&
+                            now >= e->swept.place.expire_at))
+        return false;
+    e->swept.known = false;
+    e->swept.rows = 0;
+    return true;
 }
 
 static enum status note_any(void *arg, const struct key_row *k)
@@ -77,13 +112,17 @@ static enum status note_any(void *arg, const struct key_row *k)
 
 /* A transaction that nobody waits for, when there is anything to do. */
 static enum status purge(struct engine *e, enum key_order order,
-                         enum status (*fn)(struct view *, uint32_t, uint64_t *), uint32_t max,
+                         enum status (*fn)(struct engine *, uint32_t, uint64_t *), uint32_t max,
                          uint64_t *ret_rows, struct error *err)
 {
     struct view *v = &e->view;
-    struct key_scan q = {.order = order, .now = clock_wall_us() / 1000, .limit = 1};
+    int64_t now = clock_wall_us() / 1000;
     bool any = false, changed;
-    enum status st = store_scan_keys(e->store, &q, note_any, &any, err);
+    enum status st;
+    do {
+        struct key_scan q = question(e, order, now, 1);
+        st = store_scan_keys(e->store, &q, note_any, &any, err);
+    } while (st == ST_OK && !any && order == KEYS_EXPIRED && forget_place(e, now));
     if (st != ST_OK || !any || max == 0)
         return st;
     if ((st = store_begin(e->store, STORE_WRITE_LAZY, &changed, err)) != ST_OK ||
@@ -91,13 +130,14 @@ static enum status purge(struct engine *e, enum key_order order,
         return st;
     engine_enter(e);
     v->err = err;
-    st = fn(v, max, ret_rows);
+    st = fn(e, max, ret_rows);
     v->err = &e->call_err;
     arena_reset(&v->scratch);
     if (st == ST_OK) {
         view_accept(v);
         return engine_commit(e, NULL, err);
     }
+    e->swept.known = false;
     view_undo(v, st);
     store_rollback(e->store);
     view_rolled_back(v);
@@ -147,7 +187,7 @@ static enum status note_backlog(void *arg, const struct key_row *k)
 
 enum status engine_backlog(struct engine *e, uint32_t max, struct engine_backlog *ret, struct error *err)
 {
-    struct key_scan q = {.order = KEYS_EXPIRED, .now = clock_wall_us() / 1000, .limit = max};
+    struct key_scan q = question(e, KEYS_EXPIRED, clock_wall_us() / 1000, max);
     *ret = (struct engine_backlog){0};
     return store_scan_keys(e->store, &q, note_backlog, ret, err);
 }

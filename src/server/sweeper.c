@@ -10,6 +10,12 @@
 #define MIN_ROWS     16
 #define MUCH_ROWS    1000 /* a pass that is worth a line */
 #define IDLE_DIVISOR 10   /* the pause shortens so much when no client had anything to do */
+/* Of the time while clients are busy, a step may take one part in SHARE. A pass that has not come to its end
+   for LONG_US is behind by more than that would ever make good, and the tables grow: then one in LONG_SHARE.
+ */
+#define SHARE      11
+#define LONG_US    60000000
+#define LONG_SHARE 4
 
 /* The next step takes as many rows as fit its time, by what the last one took. */
 static void adapt(struct sweeper *s, int64_t took_us, uint64_t did, uint32_t max_rows)
@@ -46,6 +52,16 @@ static void pass_over(struct worker *w, int64_t now_us)
     s->pass_rows = 0;
 }
 
+/* How long the database is the clients' own after a step. */
+static int64_t pause(const struct sweeper *s, int64_t pause_us, bool quiet, int64_t start, int64_t end)
+{
+    if (quiet)
+        return pause_us / IDLE_DIVISOR;
+    int64_t share = end - s->pass_start_us > LONG_US ? LONG_SHARE : SHARE;
+    int64_t rest = (end - start) * (share - 1);
+    return rest > pause_us ? rest : pause_us;
+}
+
 int64_t sweeper_step(struct worker *w)
 {
     struct sweeper *s = &w->sweeper;
@@ -78,6 +94,5 @@ int64_t sweeper_step(struct worker *w)
         pass_over(w, end);
         return interval_us;
     }
-    int64_t pause_us = (int64_t)config->sweep_pause_ms * 1000;
-    return quiet ? pause_us / IDLE_DIVISOR : pause_us;
+    return pause(s, (int64_t)config->sweep_pause_ms * 1000, quiet, start, end);
 }

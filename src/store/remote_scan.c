@@ -66,6 +66,8 @@ static void begin_keys(struct key_reader *r, const struct key_scan *q)
 {
     r->page = *q;
     r->by_key = q->order == KEYS_BY_KEY;
+    if (q->order == KEYS_EXPIRED) /* rows of the same moment are left out here */
+        r->page.seq_below = q->has_behind ? q->behind.expire_at : 1;
     if (!r->by_key)
         return;
     struct arena *a = &r->store->arena;
@@ -140,7 +142,7 @@ static enum status hand_out_keys(const struct rfound *f, const struct key_scan *
     enum status st = ST_OK;
     for (size_t i = 0; st == ST_OK && i<f->n && * left> 0; i++) {
         const struct key_row *k = &f->keys[i];
-        if (q->order == KEYS_BY_KEY && (key_below(q, k) || key_above(q, k)))
+        if ((q->order == KEYS_BY_KEY || q->order == KEYS_EXPIRED) && (key_below(q, k) || key_above(q, k)))
             continue;
         st = fn(arg, k);
         --*left;

@@ -539,7 +539,7 @@ const char *rtext_scan_keys(struct rstore *s, const struct key_scan *q, bool has
         buf_addf(&s->text, " ORDER BY k.first, k.seq");
         break;
     case KEYS_EXPIRED:
-        buf_addf(&s->text, "k.expire_at <> 0 AND k.expire_at BETWEEN 1 AND ?5"
+        buf_addf(&s->text, "k.expire_at <> 0 AND k.expire_at BETWEEN ?2 AND ?5"
                            " ORDER BY k.expire_at, k.db, k.seq");
         break;
     case KEYS_BY_SEQ_DESC:

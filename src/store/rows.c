@@ -125,8 +125,17 @@ bool keys_high(const struct key_scan *q, struct arena *a, struct slice *ret)
     return n > 0 || q->has_before;
 }
 
+static bool is_behind(const struct expiry_place *p, const struct key_row *k)
+{
+    if (k->expire_at != p->expire_at)
+        return k->expire_at > p->expire_at;
+    return k->db != p->db ? k->db > p->db : k->seq > p->seq;
+}
+
 bool key_below(const struct key_scan *q, const struct key_row *k)
 {
+    if (q->order == KEYS_EXPIRED)
+        return q->has_behind && !is_behind(&q->behind, k);
     if (q->order != KEYS_BY_KEY)
         return false;
     if (k->db != q->db)

@@ -136,6 +136,45 @@ enum status sqlread_get_items(struct store *base, const struct item_ref *refs, s
     return st;
 }
 
+struct key_count {
+    store_key_fn *fn;
+    void *arg;
+    uint32_t n;
+};
+
+static enum status count_key(void *arg, const struct key_row *row)
+{
+    struct key_count *c = arg;
+    c->n++;
+    return c->fn(c->arg, row);
+}
+
+/* Expired rows behind a place: first those of the same moment, then later ones. */
+static enum status scan_behind(struct sqlstore *s, const struct key_scan *q, store_key_fn *fn, void *arg,
+                               struct error *err)
+{
+    const struct expiry_place *p = &q->behind;
+    struct key_count c = {fn, arg, 0};
+    struct key_scan k = *q;
+    enum status rc = ST_OK;
+    k.has_after = true;
+    k.reverse = false;
+    for (int later = 0; rc == ST_OK && p->expire_at <= q->now && later <= 1 && c.n < q->limit; later++) {
+        struct sql_stmt *st;
+        if ((rc = stmt_scan_keys(s, &k, later, &st, err)) != ST_OK)
+            break;
+        sql_bind_i64(st, 1, p->db);
+        sql_bind_i64(st, 2, p->expire_at);
+        if (!later)
+            sql_bind_i64(st, 3, p->seq);
+        sql_bind_i64(st, 4, q->limit - c.n);
+        if (later)
+            sql_bind_i64(st, 5, q->now);
+        rc = each_key(st, count_key, &c, err);
+    }
+    return rc;
+}
+
 enum status sqlread_scan_keys(struct store *base, const struct key_scan *q, store_key_fn *fn, void *arg,
                               struct error *err)
 {
@@ -144,6 +183,8 @@ enum status sqlread_scan_keys(struct store *base, const struct key_scan *q, stor
     struct key_scan k = *q;
     struct slice from = SLICE(""), end = SLICE("");
     struct arena arena = {0};
+    if (q->order == KEYS_EXPIRED && q->has_behind)
+        return scan_behind(s, q, fn, arg, err);
     k.has_after = false;
     k.reverse = by_key && q->reverse;
     if (by_key) {

@@ -219,7 +219,9 @@ enum status stmt_scan_items(struct sqlstore *s, const struct item_scan *q, enum 
     return prepared(s, slot, text, ret, err);
 }
 
-/* By key: ?1 db, ?2 lower bound, ?3 upper bound. By seq: ?2 the seq to stay below. ?4 limit, ?5 now. */
+/* By key: ?1 db, ?2 lower bound, ?3 upper bound. By seq: ?2 the seq to stay below. ?4 limit, ?5 now. Expired:
+   from the first one on; or (has_after) behind expire_at ?2 of db ?1 and seq ?3, those of that moment and
+   database, and (has_end) those of later ones: so each of them is a range of the index. */
 enum status stmt_scan_keys(struct sqlstore *s, const struct key_scan *q, bool has_end, struct sql_stmt **ret,
                            struct error *err)
 {
@@ -230,8 +232,10 @@ enum status stmt_scan_keys(struct sqlstore *s, const struct key_scan *q, bool ha
     }
     char range[160], text[640];
     if (q->order == KEYS_EXPIRED)
-        snprintf(range, sizeof range,
-                 "WHERE expire_at <> 0 AND expire_at BETWEEN 1 AND ?5 ORDER BY expire_at");
+        snprintf(range, sizeof range, "WHERE expire_at <> 0 AND %s ORDER BY expire_at, db, seq",
+                 !q->has_after ? "expire_at BETWEEN 1 AND ?5"
+                 : has_end     ? "expire_at <= ?5 AND (expire_at, db) > (?2, ?1)"
+                               : "expire_at = ?2 AND db = ?1 AND seq > ?3");
     else if (q->order == KEYS_DUE)
         snprintf(range, sizeof range, "WHERE type = 2 AND first <> 0 AND first <= ?5 ORDER BY first");
     else if (q->order == KEYS_BY_SEQ_DESC)

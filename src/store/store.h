@@ -150,6 +150,13 @@ enum key_order {
                     number; they come as they stand */
 };
 
+/* A place in the order KEYS_EXPIRED. */
+struct expiry_place {
+    int64_t expire_at;
+    uint32_t db;
+    int64_t seq;
+};
+
 struct key_scan {
     uint32_t db; /* BY_KEY only */
     enum key_order order;
@@ -159,7 +166,9 @@ struct key_scan {
     struct slice after;  /* ... and > this, when has_after ... */
     struct slice before; /* ... and < this, when has_before */
     bool has_after, has_before;
-    bool reverse; /* BY_KEY: the last one first */
+    bool reverse;               /* BY_KEY: the last one first */
+    struct expiry_place behind; /* EXPIRED: only rows behind this place, when has_behind */
+    bool has_behind;
     /* A hash whose fields have all expired by then is handed out as ROW_NONE; 0: rows come as they stand. */
     int64_t now;
     bool with_value; /* else row.value is empty: cheaper */

@@ -259,6 +259,13 @@ static inline bool is_dead(struct model *m, const struct key_row *k, int64_t now
     return n == k->size;
 }
 
+static inline bool is_behind(const struct expiry_place *p, const struct key_row *k)
+{
+    if (k->expire_at != p->expire_at)
+        return k->expire_at > p->expire_at;
+    return k->db != p->db ? k->db > p->db : k->seq > p->seq;
+}
+
 static inline bool key_within(const struct key_scan *q, const struct key_row *k)
 {
     switch (q->order) {
@@ -267,7 +274,7 @@ static inline bool key_within(const struct key_scan *q, const struct key_row *k)
     case KEYS_DUE:
         return k->type == ROW_HASH && k->first != 0 && k->first <= q->now;
     case KEYS_EXPIRED:
-        return k->expire_at > 0 && k->expire_at <= q->now;
+        return k->expire_at > 0 && k->expire_at <= q->now && (!q->has_behind || is_behind(&q->behind, k));
     case KEYS_BY_KEY:
         break;
     }
@@ -320,6 +327,8 @@ static inline struct key_scan any_key_scan(int64_t last_seq)
                              .has_before = chance(40),
                              .before = names[roll(NAMES)],
                              .reverse = chance(50),
+                             .has_behind = chance(50),
+                             .behind = {1 + roll(HORIZON), (uint32_t)roll(DBS), roll(last_seq + 2)},
                              .now = chance(30) ? 0 : roll(HORIZON + 10),
                              .with_value = chance(50),
                              .limit = chance(50) ? UINT32_MAX : (uint32_t)roll(12)};

@@ -245,6 +245,40 @@ static void scans_ranges_both_ways(void)
     }
 }
 
+/* Many of the same moment, in two databases: from each of them on, a scan finds those behind it. */
+static void scans_expired_behind_a_place(void)
+{
+    for (int i = 0; i < 12; i++) {
+        char name[8];
+        int n = snprintf(name, sizeof name, "k%d", i * 5 % 12);
+        struct key_row k = string_row(1 + (uint32_t)i % 2, slice_of(name, (size_t)n), SLICE("v"));
+        k.expire_at = i < 8 ? 5 : 5 + i / 3;
+        CHECK_OK(put_key_now(s, &k, &err), &err);
+    }
+    struct key_scan q = {.order = KEYS_EXPIRED, .now = 7, .limit = 100};
+    struct rows all = {0};
+    CHECK_OK(store_scan_keys(s, &q, add_key, &all, &err), &err);
+    CHECK_EQ(all.nkeys, 9);
+    q.has_behind = true;
+    for (size_t i = 0; i < all.nkeys; i++) {
+        for (q.limit = 1; q.limit <= 100; q.limit += 3) {
+            size_t left = all.nkeys - 1 - i, want = left < q.limit ? left : q.limit;
+            struct rows r = {0};
+            q.behind = (struct expiry_place){all.keys[i].expire_at, all.keys[i].db, all.keys[i].seq};
+            CHECK_OK(store_scan_keys(s, &q, add_key, &r, &err), &err);
+            CHECK_EQ(r.nkeys, want);
+            for (size_t j = 0; j < r.nkeys && j < want; j++)
+                CHECK_SLICE(r.keys[j].key, all.keys[i + 1 + j].key);
+            rows_release(&r);
+        }
+    }
+    rows_release(&all);
+    q.behind.expire_at = 8;
+    CHECK_OK(store_scan_keys(s, &q, add_key, &all, &err), &err);
+    CHECK_EQ(all.nkeys, 0);
+    rows_release(&all);
+}
+
 static void scans_by_key(void)
 {
     const struct slice sorted[] = {SLICE(""),     SLICE("\0"),       SLICE("a"),           SLICE("a\0"),
@@ -508,6 +542,7 @@ static void all(void)
     CONTRACT(scans_newest_first);
     CONTRACT(scans_by_key);
     CONTRACT(scans_ranges_both_ways);
+    CONTRACT(scans_expired_behind_a_place);
     CONTRACT(scans_what_has_expired);
     CONTRACT(rollback_leaves_nothing);
     CONTRACT(misuse_is_an_error);
