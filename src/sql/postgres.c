@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/vec.h"
+#include "sql/postgres_internal.h"
 #include "sql/remote_internal.h"
 
 enum { OID_BYTEA = 17, OID_INT8 = 20, OID_FLOAT8 = 701 };
@@ -51,19 +52,10 @@ static struct postgres *postgres_of(struct remote *c)
 
 /* ---- failures ---- */
 
-/* The first line of libpq's message, without its label. */
-static enum status fail(struct error *err, enum status code, const struct postgres *p, const char *text)
-{
-    if (strncmp(text, "ERROR:  ", 8) == 0 || strncmp(text, "FATAL:  ", 8) == 0)
-        text += 8;
-    size_t n = strcspn(text, "\n");
-    return error_set(err, code, "%s: %.*s", p->base.place, (int)(n > 180 ? 180 : n), text);
-}
-
 static enum status lost(struct postgres *p, struct error *err)
 {
     p->base.lost = true;
-    return fail(err, ST_IO, p, PQerrorMessage(p->conn));
+    return postgres_fail(err, ST_IO, p->base.place, PQerrorMessage(p->conn));
 }
 
 static const struct {
@@ -93,8 +85,10 @@ static enum status result_error(struct postgres *p, const PGresult *r, struct er
 {
     if (PQstatus(p->conn) == CONNECTION_BAD)
         return lost(p, err);
-    enum status st = status_of(PQresultErrorField(r, PG_DIAG_SQLSTATE));
-    return fail(err, st, p, PQresultErrorMessage(r));
+    const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
+    if (state && (strcmp(state, "26000") == 0 || strcmp(state, "42P05") == 0))
+        return postgres_no_session(err, p->base.place); /* a statement was prepared in another one */
+    return postgres_fail(err, status_of(state), p->base.place, PQresultErrorMessage(r));
 }
 
 /* ---- parameters ---- */
@@ -461,91 +455,6 @@ static void disconnect(struct remote *c)
     mem_free(p);
 }
 
-/* libpq's options, in pairs. */
-struct conninfo {
-    PQconninfoOption *parsed;
-    const char *names[64], *values[64];
-    char seconds[16];
-};
-
-/* The URL is libpq's to read but for our own parameters; what it does not say gets our defaults. */
-static enum status read_url(struct postgres *p, const struct remote_options *o, const struct url *u,
-                            struct conninfo *ret, struct error *err)
-{
-    char *url = mem_strdup(o->url), *why = NULL;
-    int n = 0;
-    url_remove_param(url, "prefix");
-    url_remove_param(url, "schema");
-    url_remove_param(url, "mode");
-    ret->parsed = PQconninfoParse(url, &why);
-    mem_free(url);
-    if (!ret->parsed) {
-        enum status st = fail(err, ST_INVALID, p, why ? why : "the URL cannot be read");
-        PQfreemem(why);
-        return st;
-    }
-    snprintf(ret->seconds, sizeof ret->seconds, "%u", o->connect_ms / 1000 > 2 ? o->connect_ms / 1000 : 2);
-    ret->names[n] = "connect_timeout", ret->values[n++] = ret->seconds;
-    ret->names[n] = "application_name", ret->values[n++] = "larder";
-    ret->names[n] = "client_encoding", ret->values[n++] = "UTF8";
-    if (u->nhosts > 1)
-        ret->names[n] = "target_session_attrs", ret->values[n++] = "read-write";
-    for (PQconninfoOption *i = ret->parsed; i->keyword && n < 63; i++)
-        if (i->val)
-            ret->names[n] = i->keyword, ret->values[n++] = i->val;
-    ret->names[n] = NULL, ret->values[n] = NULL;
-    return ST_OK;
-}
-
-static enum status do_connect(struct postgres *p, const struct remote_options *o, const struct url *u,
-                              struct error *err)
-{
-    struct conninfo info;
-    enum status st = read_url(p, o, u, &info, err);
-    if (st != ST_OK)
-        return st;
-    p->conn = PQconnectdbParams(info.names, info.values, 0);
-    PQconninfoFree(info.parsed);
-    if (PQstatus(p->conn) == CONNECTION_OK)
-        return ST_OK;
-    return fail(err, ST_IO, p, PQerrorMessage(p->conn));
-}
-
-/* Until it stands, or has failed, or the time is up. */
-static void poll_connection(PGconn *conn, int64_t deadline)
-{
-    PostgresPollingStatusType want = PGRES_POLLING_WRITING;
-    while (want == PGRES_POLLING_READING || want == PGRES_POLLING_WRITING) {
-        int64_t left = (deadline - clock_mono_us() + 999) / 1000;
-        struct pollfd fd = {PQsocket(conn), want == PGRES_POLLING_READING ? POLLIN : POLLOUT, 0};
-        if (left <= 0 || poll(&fd, 1, (int)left) == 0)
-            return;
-        want = PQconnectPoll(conn);
-    }
-}
-
-/* Connects once more in a way that makes libpq tell the SQLSTATE of a failure in the place of its text. */
-bool postgres_refuses(const struct remote_options *o, const struct url *u)
-{
-    struct postgres p = {0};
-    struct conninfo info;
-    struct error ignored;
-    bool refused = false;
-    if (read_url(&p, o, u, &info, &ignored) != ST_OK)
-        return false;
-    PGconn *conn = PQconnectStartParams(info.names, info.values, 0);
-    if (conn && PQstatus(conn) != CONNECTION_BAD) {
-        PQsetErrorVerbosity(conn, PQERRORS_SQLSTATE);
-        poll_connection(conn, clock_mono_us() + (int64_t)o->connect_ms * 1000);
-        const char *fatal = strstr(PQerrorMessage(conn), "FATAL:  ");
-        enum status st = fatal ? status_of(fatal + 8) : ST_OK;
-        refused = st == ST_DENIED || st == ST_MISSING || st == ST_INVALID;
-    }
-    PQfinish(conn);
-    PQconninfoFree(info.parsed);
-    return refused;
-}
-
 /* Plans that look rows up by an index, whatever the statistics say of tables that have just been filled. */
 static enum status set_up(struct postgres *p, const char *schema, struct error *err)
 {
@@ -589,7 +498,7 @@ enum status postgres_open(const struct remote_options *o, const struct url *u, s
         st = error_set(err, ST_INVALID, "schema=%s: small letters, digits and underscores are possible",
                        schema);
     if (st == ST_OK)
-        st = do_connect(p, o, u, err);
+        st = postgres_connect(o, u, p->base.place, &p->conn, err);
     if (st == ST_OK) {
         PQsetNoticeProcessor(p->conn, ignore_notice, NULL);
         snprintf(p->base.schema, sizeof p->base.schema, "%s", schema ? schema : "");

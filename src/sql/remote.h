@@ -131,6 +131,7 @@ struct remote_options {
     const char *url; /* postgres://, postgresql://, mysql://, mariadb:// */
     uint32_t connect_ms;
     uint32_t timeout_ms;
+    bool again; /* this process has had one: that the server is as it must be is known */
 };
 
 /* Whether a URL is one of ours. */

@@ -39,6 +39,7 @@ static struct rconnecting *begin(struct rstore *s)
     struct rconnecting *c = mem_zalloc(sizeof *c);
     pthread_condattr_t monotonic;
     c->options = rconnect_options(s);
+    c->options.again = true;
     pthread_mutex_init(&c->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -71,9 +71,10 @@ static enum status take_i64(void *arg, const struct remote_row *row)
     return ST_OK;
 }
 
-static enum status connect_now(struct rstore *s, struct error *err)
+static enum status connect_now(struct rstore *s, bool again, struct error *err)
 {
     struct remote_options o = rconnect_options(s);
+    o.again = again;
     return remote_open(&o, &s->conn, err);
 }
 
@@ -472,7 +473,7 @@ enum status remote_store_open(const struct store_options *o, struct store **ret,
     s->snapshots = o->read_only;
     s->beside = o->beside != NULL;
     s->fenced = o->beside || o->journaled;
-    enum status st = connect_now(s, err);
+    enum status st = connect_now(s, o->joins || o->beside, err);
     if (st == ST_OK) {
         s->shared = s->base.contended = !s->conn->exclusive && !o->read_only;
         s->base.ops = s->shared ? &rshared_ops : &rstore_ops;

@@ -39,6 +39,11 @@ def free_port():
         return s.getsockname()[1]
 
 
+def end_with_us():
+    """For a new process: the kernel ends it when the tests do."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def unprivileged(*names):
     """The user that runs a server: ourselves, or the first of these when we are root."""
     if os.getuid() != 0:
@@ -99,13 +104,10 @@ class Database:
         raise AssertionError(f"{self.kind} does not start:\n{self.log_path.read_text(errors='replace')[-3000:]}")
 
     def spawn(self):
-        def prepare():
-            _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 self.argv(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                env=self.environment(), preexec_fn=prepare, user=self.user if os.getuid() == 0 else None,
+                env=self.environment(), preexec_fn=end_with_us, user=self.user if os.getuid() == 0 else None,
                 start_new_session=True,
             )  # fmt: skip
 
