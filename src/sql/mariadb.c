@@ -92,6 +92,8 @@ static enum status fail(struct mariadb *m, struct error *err)
         m->base.lost = true;
         st = ST_IO;
     }
+    if (code == ER_LOCK_WAIT_TIMEOUT && !m->base.exclusive) /* it is run again: remote_lock.c */
+        st = ST_CONFLICT;
     if (st == ST_READONLY && m->several) /* another has taken its place: look for it */
         m->base.lost = true;
     return error_set(err, st, "%s: %.180s", m->base.place, mysql_error(m->conn));

@@ -46,10 +46,13 @@ enum status rstore_run(struct rstore *s, struct error *err)
     enum status st = remote_run(s->conn, err);
     if (st == ST_OK && s->holds && s->lease && s->conn->round_trips > before)
         lease_renew(s->lease, asked_us);
+    if (st == ST_CONFLICT && s->shared && clock_mono_us() >= s->give_up_us)
+        err->code = st = ST_BUSY; /* it has been tried for long enough */
     if (s->failed == ST_OK)
         s->failed = st;
     if (st == ST_CONFLICT) {
         s->conflicts++;
+        s->retrying = true;
         rshared_conflict(s);
     }
     return st;
@@ -167,6 +170,9 @@ static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_c
         *ret_changed = s->other || s->shared;
     s->other = s->dirty = s->appeared = false;
     s->failed = ST_OK;
+    if (!s->retrying)
+        s->give_up_us = clock_mono_us() + (int64_t)s->timeout_ms * 1000;
+    s->retrying = false;
     s->asked = kind == STORE_READ ? TXN_READ : kind == STORE_WRITE ? TXN_WRITE : TXN_LAZY;
     if (s->shared && (st = rshared_begin(s, kind != STORE_READ, err)) != ST_OK)
         s->asked = TXN_NONE;

@@ -59,6 +59,7 @@ enum remote_statement {
     R_SWEEP_LOCK,
     R_SWEEP_UNLOCK, /* unless it ends with the transaction */
     R_GUARD_SHARED,
+    R_WAIT_LESS, /* for locks, from now on; NULL: the database tells who is in the way soon enough */
     R_CLOCK,
     R_SOON,
     R_NOW, /* the transaction's commit is durable, whatever the session's is */
@@ -114,6 +115,8 @@ struct rstore {
     bool careful;       /* rows were not where they should be: they are looked for by their names */
     /* Of a shared store, for the running transaction: see remote_shared.c. */
     bool shared;
+    bool retrying;      /* the last one failed because others were in the way */
+    int64_t give_up_us; /* when that is told rather than tried again */
     struct store_expectation expected;
     uint64_t stripes[STRIPES / 64]; /* that are locked */
     uint64_t again[STRIPES / 64];   /* that a transaction had which others were in the way of */

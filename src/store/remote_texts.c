@@ -236,6 +236,7 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
         [R_SWEEP_UNLOCK] = "DO RELEASE_LOCK(" MD_LOCK("sweep ") ")",
         [R_GUARD_SHARED] = "SELECT GET_LOCK(CONCAT(" MD_LOCK("shared ") ", CONNECTION_ID() % 4096), 0)"
                            " AND IS_FREE_LOCK(" MD_LOCK("") ") AND IS_FREE_LOCK(" MD_LOCK("reader ") ")",
+        [R_WAIT_LESS] = "SET innodb_lock_wait_timeout = ?1",
         [R_CLOCK] = "SELECT " MD_CLOCK ", 0",
         [R_UPSERT_KEYS] = "INSERT INTO larder_key (seq, db, `key`, key_rest, type, id, size, first, version,"
                           " expire_at, value) VALUES {,|(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)}"

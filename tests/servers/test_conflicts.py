@@ -95,6 +95,33 @@ def test_it_is_told_when_others_are_always_in_the_way(server, data):
         assert c("GET", "k") == b"old"
 
 
+def test_a_lock_that_is_not_had_in_time_is_tried_again(fleet, data):
+    """Somebody has it for longer than MariaDB waits at once, and lets it go before the time is up."""
+    if data.kind != "mariadb":
+        return  # PostgreSQL waits for as long as there is time
+    server = fleet.larder("--workers", "1", "--store-timeout", "12s", data=data)
+    waits = "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'INNODB_ROW_LOCK_WAITS'"
+    replies = []
+
+    def write():
+        with server.connect() as c:
+            replies.extend(c.pipeline([("INCR", "other"), ("INCR", "k"), ("GET", "k")]))
+
+    with server.connect() as c, data.session() as session:
+        c("SET", "k", 1)
+        before = conflicts(c)
+        session(f"START TRANSACTION; SELECT n FROM larder_lock WHERE n = {stripe('k')} FOR UPDATE")
+        (start,) = session(waits)
+        writer = threading.Thread(target=write)
+        writer.start()
+        wait.until(lambda: replies or int(session(waits)[0]) >= int(start) + 2, "it waits for the second time")
+        assert not replies, replies
+        session("COMMIT")
+        writer.join(60)
+        assert [r.plain() for r in replies] == [1, 2, b"2"]
+        assert conflicts(c) > before
+
+
 def stripe(key):
     """Which of the locks is that of a key."""
     first, second = hashlib.sha256(key.encode()).digest()[:2]
