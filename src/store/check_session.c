@@ -77,6 +77,8 @@ enum status check_open(const char *url, bool owned, struct check_session *ret, s
     if (st == ST_OK)
         st = expect_version(s.sql, err);
     if (st == ST_OK)
+        st = schema_verify(s.sql, err);
+    if (st == ST_OK)
         st = count_pending(&s, err);
     if (st != ST_OK)
         check_close(&s);

@@ -34,6 +34,8 @@ static enum status migrate_file(const char *url, struct migration *ret, struct e
     st = schema_read_version(c, &ret->from, err);
     if (st == ST_OK)
         st = schema_migrate(c, schema_steps, SCHEMA_VERSION, err);
+    if (st == ST_OK)
+        st = schema_verify(c, err);
     ret->to = SCHEMA_VERSION;
     sql_close(c);
     return st;

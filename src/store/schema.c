@@ -116,6 +116,28 @@ static const char sqlite_1[] =
     " ('next_db_number', 0), ('applied', 0), ('applying', 0), ('owner', ''),"
     " ('created', strftime('%Y-%m-%dT%H:%M:%SZ', 'now'));";
 
+/* The first few of what is missing, as one text; NULL when nothing is. */
+static const char *const missing_text[SQL_DIALECTS] = {
+    [SQL_SQLITE] =
+    "WITH want (name, columns) AS (VALUES ('larder_meta', '[\"name\",\"value\"]'),"
+    " ('larder_db', '[\"db\",\"number\",\"keys\",\"expires\"]'),"
+    " ('larder_key', '[\"seq\",\"db\",\"key\",\"type\",\"id\",\"size\",\"first\",\"version\",\"expire_at\",\"value\"]'),"
+    " ('larder_chunk', '[\"id\",\"pos\",\"value\"]'),"
+    " ('larder_hash', '[\"id\",\"field\",\"expire_at\",\"ord\",\"value\"]'),"
+    " ('larder_list', '[\"id\",\"pos\",\"value\"]'), ('larder_set', '[\"id\",\"member\",\"ord\"]'),"
+    " ('larder_zset', '[\"id\",\"member\",\"score\",\"ord\"]'),"
+    " ('larder_zset_block', '[\"id\",\"block\",\"score\",\"member\",\"count\"]'),"
+    " ('larder_trash', '[\"id\",\"type\"]'), ('larder_journal', '[\"seq\",\"changes\"]')),"
+    " has AS (SELECT name FROM sqlite_schema WHERE type = 'table'),"
+    " missing (what) AS (SELECT 'table ' || name FROM want WHERE name NOT IN has"
+    "  UNION ALL SELECT 'column ' || w.name || '.' || c.value FROM want AS w, json_each(w.columns) AS c"
+    "   WHERE w.name IN has AND c.value NOT IN (SELECT i.name FROM pragma_table_info(w.name) AS i)"
+    "  UNION ALL SELECT 'row ' || n.value || ' of larder_meta'"
+    "   FROM json_each('[\"next_id\",\"next_db_number\",\"applied\",\"applying\",\"owner\"]') AS n"
+    "   WHERE n.value NOT IN (SELECT name FROM larder_meta))"
+    " SELECT group_concat(what, ', ') FROM (SELECT what FROM missing LIMIT 3)",
+};
+
 /* clang-format on */
 
 static const char *const has_meta[SQL_DIALECTS] = {
@@ -148,6 +170,21 @@ enum status schema_read_version(struct sql *c, int64_t *ret, struct error *err)
     *ret = 0;
     if (st == ST_OK && found)
         st = query_i64(c, "SELECT value FROM larder_meta WHERE name = 'schema_version'", ret, err);
+    return st;
+}
+
+enum status schema_verify(struct sql *c, struct error *err)
+{
+    struct sql_stmt *q;
+    bool row;
+    enum status st = sql_prepare(c, missing_text[c->driver->dialect], &q, err);
+    if (st != ST_OK)
+        return st;
+    st = sql_step(q, &row, err);
+    struct slice what = st == ST_OK && row ? sql_column_blob(q, 0) : SLICE("");
+    if (what.n)
+        st = error_set(err, ST_CORRUPT, "the database lacks %.*s: restore it anew", (int)what.n, what.p);
+    sql_finalize(q);
     return st;
 }
 

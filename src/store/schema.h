@@ -75,4 +75,8 @@ enum status schema_read_version(struct sql *c, int64_t *ret, struct error *err) 
 enum status schema_migrate(struct sql *c, const struct schema_step *steps, size_t n,
                            struct error *err) MUST_CHECK;
 
+/* ST_OK when the tables of this version have their columns and the rows that are always there; ST_CORRUPT
+   names what is missing, as after a dump that was brought back in part. */
+enum status schema_verify(struct sql *c, struct error *err) MUST_CHECK;
+
 #endif

@@ -321,6 +321,8 @@ enum status store_open(const struct store_options *o, struct store **ret, struct
     if (st == ST_OK)
         st = o->read_only ? expect_version(s->sql, err)
                           : schema_migrate(s->sql, schema_steps, SCHEMA_VERSION, err);
+    if (st == ST_OK)
+        st = schema_verify(s->sql, err);
     if (st == ST_OK && !o->read_only) {
         struct setup setup = {.databases = o->databases};
         describe_self(setup.owner, sizeof setup.owner);

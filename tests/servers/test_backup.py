@@ -102,6 +102,28 @@ def test_sqlite(fleet, tmp_path):
     assert shown(fleet, AtPath(shell.folder / "larder.db")) == expected
 
 
+@pytest.mark.parametrize(
+    "damage, says",
+    [
+        ("DROP TABLE larder_trash", "the database lacks table larder_trash: restore it anew"),
+        ("DELETE FROM larder_meta WHERE name = 'next_id'", "the database lacks row next_id of larder_meta"),
+        ("DROP VIEW larder_keys; ALTER TABLE larder_journal DROP COLUMN changes", "lacks column larder_journal.changes"),
+    ],
+)
+def test_a_file_that_is_not_whole(fleet, tmp_path, damage, says):
+    data = AtPath(tmp_path / "larder.db")
+    assert servers.run(["migrate", "--store", data.url]).returncode == 0
+    Shell(tmp_path / "shell")(f'sqlite3 {data.path} "{damage}"')
+    for command in ("check", "migrate"):
+        done = servers.run([command, "--store", data.url])
+        assert done.returncode == 1 and says in done.stderr, done
+    larder = fleet.new(servers.Larder, data=data)
+    with pytest.raises(servers.StartError) as failed:
+        larder.start()
+    larder.process = None
+    assert says in failed.value.log
+
+
 # --- dumps
 
 
