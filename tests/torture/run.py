@@ -110,6 +110,26 @@ class Site:
         self.larder.kill()
         self.old_sessions |= self.sessions()
 
+    def save(self):
+        """Everything is in the tables. A database that has just come back may not have been found yet."""
+
+        def saved():
+            with self.larder.connect() as connection:
+                reply = connection.call("SAVE")
+            saved.reply = reply
+            return not reply.is_error
+
+        try:
+            wait.until(saved, "", START_LIMIT, 0.1)
+        except AssertionError:
+            raise Finding(f"SAVE answers an error for {START_LIMIT:g} s: {saved.reply!r}") from None
+
+    def stop(self):
+        try:
+            self.larder.stop()
+        except AssertionError as e:
+            raise Finding(f"the server does not end well: {last_line(str(e))}") from None
+
     def must_run(self):
         if not self.larder.alive:
             raise Finding(f"the server ended by itself: {last_line(self.larder.log_text())}")
@@ -310,7 +330,7 @@ class Case:
             self.crowd.prepare()
             while self.kills < kills and time.monotonic() < deadline:
                 self.round()
-            self.site.larder.stop()
+            self.site.stop()
             self.site.check()
             self.site.remove()
         finally:
@@ -383,16 +403,16 @@ class Case:
         self.crowd.settle(before)
         if r.random() < 0.3:
             site.check()  # beside the server
-        if r.random() < 0.3:
-            with site.larder.connect() as connection:
-                connection("SAVE")
-        if r.random() < 0.5:
+        idle = r.random() < 0.5
+        if r.random() < 0.3 or (not idle and site.database is not None):  # without its database it could not end well
+            site.save()
+        if idle:
             self.kills += 1
             site.kill_larder()
             site.wait_for_old_sessions()
             done.append("end: server idle")
         else:
-            site.larder.stop()
+            site.stop()
             done.append("end: stopped")
         site.check()
         site.start()
