@@ -349,10 +349,39 @@ static enum status do_commit(struct sql *base, struct error *err)
 
 /* ---- durability, size, space ---- */
 
+/* The log is shorter than what was written to it: somebody has cut it, or has brought all of it into the
+   database and emptied it. The next write tells: it goes behind the gap, or to the beginning. This one leaves
+   everything as it is. */
+static enum status try_log(struct sqlite *c, struct error *err)
+{
+    int64_t version = 0;
+    sqlite3_stmt *get = NULL;
+    char text[64];
+    enum status st = begin_write(c, true, err);
+    if (st != ST_OK)
+        return st;
+    st = sqlite_prepare(c, "PRAGMA user_version", &get, err);
+    if (st == ST_OK)
+        st = sqlite_get_i64(c, get, &version, err);
+    sqlite3_finalize(get);
+    snprintf(text, sizeof text, "PRAGMA user_version=%lld", (long long)version);
+    if (st == ST_OK)
+        st = sqlite_exec(&c->base, text, err);
+    if (st == ST_OK)
+        return do_commit(&c->base, err);
+    sqlite_rollback(&c->base);
+    return st;
+}
+
 static enum status do_sync(struct sql *base, struct error *err)
 {
     struct sqlite *c = conn_of(base);
-    return c->wal ? wal_sync(c->wal, err) : ST_OK;
+    if (!c->wal)
+        return ST_OK;
+    enum status st = check_files(c, err);
+    if (st == ST_OK && !wal_is_whole(c->wal))
+        st = try_log(c, err);
+    return st == ST_OK ? wal_sync(c->wal, err) : st;
 }
 
 /* A moment is left for one who is about to let go: SQLite sleeps a millisecond and tries once more. */
