@@ -597,7 +597,7 @@ static enum status do_progress(struct store *base, struct store_progress *ret, s
     advance(s);
     enum status st = s->over ? over(s) : s->failed;
     if (st != ST_OK) {
-        *err = s->failure;
+        *err = s->over ? s->failure : s->undone;
         undo_failed(s);
     }
     *ret = (struct store_progress){
@@ -662,7 +662,7 @@ static enum status drain(struct jstore *s, struct error *err)
                      : s->failing != ST_OK ? s->failing
                                            : s->stuck;
     if (st != ST_OK)
-        *err = s->failure;
+        *err = s->failed != ST_OK && !s->over ? s->undone : s->failure;
     pthread_mutex_unlock(&s->lock);
     return st;
 }
@@ -675,7 +675,7 @@ static enum status run_job(struct jstore *s, enum jjob job, struct error *err)
     while (s->job != JOB_NONE && s->failed == ST_OK && !s->over)
         pthread_cond_wait(&s->told, &s->lock);
     enum status st = s->over ? over(s) : s->failed;
-    *err = st != ST_OK ? s->failure : s->job_error;
+    *err = s->over ? s->failure : st != ST_OK ? s->undone : s->job_error;
     if (st == ST_OK)
         st = s->job_status;
     s->job = JOB_NONE;

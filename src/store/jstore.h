@@ -126,14 +126,15 @@ struct jstore {
     bool frozen_whole;
     bool whole_waits; /* a change set in the active table can only be made durable as a whole */
     bool freeze_wanted;
-    int64_t durable;     /* the last ticket of which the thread is done */
-    enum status failed;  /* a group was not to be written: the owner has to undo ... */
-    enum status failing; /* ... or a group cannot be written now, and nobody waits for it ... */
-    enum status stuck;   /* ... or what is in the journal cannot be brought into the tables now */
-    bool over;           /* another server has the tables: nothing is written or read any more */
-    struct error failure;
-    uint64_t failures; /* times that one of the two was found out */
-    bool locked;       /* another process has the lock */
+    int64_t durable;      /* the last ticket of which the thread is done */
+    enum status failed;   /* a group was not to be written: the owner has to undo ... */
+    enum status failing;  /* ... or a group cannot be written now, and nobody waits for it ... */
+    enum status stuck;    /* ... or what is in the journal cannot be brought into the tables now */
+    bool over;            /* another server has the tables: nothing is written or read any more */
+    struct error undone;  /* of `failed` ... */
+    struct error failure; /* ... of the others */
+    uint64_t failures;    /* times that one of the two was found out */
+    bool locked;          /* another process has the lock */
     bool stop, hurry;
     enum durability durability;
     enum jjob job;

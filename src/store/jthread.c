@@ -335,7 +335,7 @@ static void give_up(struct jstore *s, struct jgroup *g, const struct error *err)
     mem_apply_free(s->apply);
     s->apply = NULL;
     s->failed = err->code;
-    s->failure = *err;
+    s->undone = *err;
     if (g)
         jgroup_free(g);
 }
@@ -370,6 +370,15 @@ static void admit_doubt(const struct jstore *s, struct error *err)
         (void)error_set(err, ST_UNKNOWN, "whether it was written is unknown: %.180s", why.text);
 }
 
+/* They are told that nothing was done, which is true of what they ask for, whatever became of the group. */
+static void refuse_writers(struct jstore *s, const struct error *err)
+{
+    s->failure = *err;
+    if (err->code == ST_UNKNOWN)
+        (void)error_set(&s->failure, ST_IO, "the connection to the database was lost");
+    s->failing = s->failure.code;
+}
+
 static bool keeps_trying(struct jstore *s, struct error *err)
 {
     bool passing = is_passing(s, err);
@@ -378,8 +387,7 @@ static bool keeps_trying(struct jstore *s, struct error *err)
         return true;
     bool lasting = s->base.far && patience_us(s, err->code) > 0;
     if (s->durability != DURABILITY_ALWAYS || lasting) { /* writers are refused until it is over */
-        s->failing = err->code == ST_UNKNOWN ? ST_IO : err->code;
-        s->failure = *err;
+        refuse_writers(s, err);
         s->failures++;
         s->retry_us = clock_mono_us() + RETRY_US;
     }

@@ -217,7 +217,9 @@ def test_while_the_database_is_away(proxied):
         assert c("GET", "b") == b"2", "what is in memory is read"
         assert c("PING") == b"PONG"
         begun = time.monotonic()
-        assert c.call("SET", "b", "4").is_error
+        reply = c.call("SET", "b", "4")
+        assert reply.is_error and reply.value.startswith(b"IOERR"), reply
+        assert b"unknown" not in reply.value, "nothing was done, and that is known"
         assert time.monotonic() - begun < 4, "nobody waits for what is known to be away"
         proxy.tell("pass")
         wait.until(lambda: serves(larder), "it serves again by itself")
