@@ -19,6 +19,8 @@
 
 #include "base/mem.h"
 
+#define AUTO_VACUUM_INCREMENTAL 2
+
 static enum status open_failed(const char *path, int e, struct error *err)
 {
     enum status st = sqlite_out_of_space(e)        ? ST_FULL
@@ -72,6 +74,28 @@ static enum status expect_wal(struct sqlite *c, struct error *err)
     return rc;
 }
 
+static enum status read_pragma(struct sqlite *c, const char *text, int64_t *ret, struct error *err)
+{
+    sqlite3_stmt *st;
+    enum status rc = sqlite_prepare(c, text, &st, err);
+    if (rc != ST_OK)
+        return rc;
+    rc = sqlite_get_i64(c, st, ret, err);
+    sqlite3_finalize(st);
+    return rc;
+}
+
+/* So that pages can be given back. Not where it is so already: saying it again writes, and there may be no
+   room. */
+static enum status expect_auto_vacuum(struct sqlite *c, struct error *err)
+{
+    int64_t mode;
+    enum status st = read_pragma(c, "PRAGMA auto_vacuum", &mode, err);
+    if (st != ST_OK || mode == AUTO_VACUUM_INCREMENTAL)
+        return st;
+    return sqlite_exec(&c->base, "PRAGMA auto_vacuum=INCREMENTAL", err);
+}
+
 /* page_size and auto_vacuum matter for a file that is still empty only, and only before the log. */
 static enum status configure(struct sqlite *c, const struct sql_options *o, struct error *err)
 {
@@ -86,7 +110,9 @@ static enum status configure(struct sqlite *c, const struct sql_options *o, stru
     enum status st = sqlite_exec(&c->base, text, err);
     if (st != ST_OK || o->read_only)
         return st;
-    st = sqlite_exec(&c->base, "PRAGMA page_size=4096; PRAGMA auto_vacuum=INCREMENTAL", err);
+    st = sqlite_exec(&c->base, "PRAGMA page_size=4096", err);
+    if (st == ST_OK)
+        st = expect_auto_vacuum(c, err);
     if (st == ST_OK)
         st = expect_wal(c, err);
     if (st == ST_OK)
@@ -118,17 +144,6 @@ static enum status prepare_own(struct sqlite *c, struct error *err)
             return st;
     }
     return sqlite_get_i64(c, c->get_data_version, &c->data_version, err);
-}
-
-static enum status read_pragma(struct sqlite *c, const char *text, int64_t *ret, struct error *err)
-{
-    sqlite3_stmt *st;
-    enum status rc = sqlite_prepare(c, text, &st, err);
-    if (rc != ST_OK)
-        return rc;
-    rc = sqlite_get_i64(c, st, ret, err);
-    sqlite3_finalize(st);
-    return rc;
 }
 
 /* An empty transaction that writes: the log exists afterwards, and we know that we can write. */

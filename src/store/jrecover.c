@@ -176,19 +176,57 @@ static void advise(struct error *err, const char *url)
                         url);
 }
 
-enum status jrecover(struct store *writer, const char *url, int64_t *ret_last, struct error *err)
+/* Rows keep the numbers that only the memory of the former process had: the next one comes behind them. */
+static int64_t next_seq(struct memtable *m)
+{
+    const struct key_scan newest = {.order = KEYS_BY_SEQ_DESC, .seq_below = INT64_MAX, .limit = 1};
+    struct mem_walk w;
+    memtable_walk_keys(m, &newest, &w);
+    const struct mem_key *k = mem_walk_key(&w);
+    return k && k->row.seq >= STORE_PROVISIONAL ? k->row.seq + 1 : STORE_PROVISIONAL;
+}
+
+/* What could not be applied, for someone who tries it again. */
+static void keep(const struct replay *r, const struct error *why, struct jpast *ret)
+{
+    ret->applied = r->state.applied;
+    ret->mem = r->mem;
+    ret->next_seq = next_seq(r->mem);
+    ret->bytes = r->bytes;
+    ret->why = *why;
+    log_warning("the journal waits for room on the disk: reads are served, writes are refused",
+                "groups=%zu bytes=%zu error=\"%s\"", r->rows, r->bytes, why->text);
+}
+
+enum status jrecover_or_keep(struct store *writer, const char *url, struct jpast *ret, struct error *err)
 {
     struct replay r = {.mem = memtable_new(0), .err = err};
     int64_t start = clock_mono_us();
     enum status st = read_all(writer, &r, err);
+    bool applies = st == ST_OK && (r.rows || r.state.applying);
     if (r.damaged)
         advise(err, url);
-    if (st == ST_OK && (r.rows || r.state.applying)) {
+    if (applies)
         st = apply_all(writer, &r, err);
+    *ret = (struct jpast){.last = r.last, .applied = r.last};
+    if (applies && st == ST_FULL && !writer->far) {
+        keep(&r, err, ret);
+        return ST_OK;
+    }
+    if (applies && st == ST_OK)
         log_info("replayed the journal", "groups=%zu bytes=%zu ms=%lld", r.rows, r.bytes,
                  (long long)(clock_mono_us() - start) / 1000);
-    }
     memtable_free(r.mem);
-    *ret_last = r.last;
     return st;
+}
+
+enum status jrecover(struct store *writer, const char *url, struct jpast *ret, struct error *err)
+{
+    enum status st = jrecover_or_keep(writer, url, ret, err);
+    if (st != ST_OK || !ret->mem)
+        return st;
+    memtable_free(ret->mem);
+    ret->mem = NULL;
+    *err = ret->why;
+    return err->code;
 }

@@ -203,12 +203,18 @@ static bool full(const struct jstore *s)
     return s->layers.mem[1] && s->options.max_bytes && s->active_bytes >= s->options.max_bytes / 2;
 }
 
+/* Whether nobody may write as long as that does not work. */
+static bool no_room(const struct jstore *s)
+{
+    return full(s) || s->inherited;
+}
+
 /* Why nobody may write now, as the thread says. When there is no room and none will come by waiting, that is
    said, too. */
 static enum status refusal(struct jstore *s, struct error *err)
 {
     pthread_mutex_lock(&s->lock);
-    enum status st = s->over ? over(s) : s->failing != ST_OK ? s->failing : full(s) ? s->stuck : ST_OK;
+    enum status st = s->over ? over(s) : s->failing != ST_OK ? s->failing : no_room(s) ? s->stuck : ST_OK;
     if (st != ST_OK)
         *err = s->failure;
     else if (s->locked)
@@ -604,7 +610,7 @@ static enum status do_progress(struct store *base, struct store_progress *ret, s
         .durable = s->durability == DURABILITY_ALWAYS ? s->durable : s->last_ticket,
         .full = full(s) && s->stuck == ST_OK && s->failing == ST_OK, /* else they are refused */
         .locked = s->locked,
-        .failing = s->failing != ST_OK || (full(s) && s->stuck != ST_OK),
+        .failing = s->failing != ST_OK || (no_room(s) && s->stuck != ST_OK),
         .first_seq = s->first_seq,
     };
     pthread_mutex_unlock(&s->lock);
@@ -842,7 +848,29 @@ static struct jstore *new_jstore(const struct store_options *o, const struct jou
     return s;
 }
 
-enum status jstore_open(struct store *reader, struct store *writer, int64_t last,
+/* What an earlier process left and could not be applied: as if we had frozen it. */
+static void inherit(struct jstore *s, const struct jpast *past)
+{
+    s->frozen = s->layers.mem[1] = past->mem;
+    s->frozen_upto = past->last;
+    s->frozen_seq = s->next_seq = past->next_seq;
+    s->frozen_bytes = past->bytes;
+    s->frozen_counted = s->inherited = true;
+    atomic_store(&s->journal_bytes, past->bytes);
+    s->stuck = past->why.code;
+    s->failure = past->why;
+}
+
+static enum status take_next_id(struct jstore *s, struct error *err)
+{
+    enum status st = store_reserve_ids(s->writer, 0, &s->next_id, err);
+    int64_t next = s->frozen ? memtable_next_id(s->frozen) : 0;
+    if (st == ST_OK && next > s->next_id)
+        s->next_id = next;
+    return st;
+}
+
+enum status jstore_open(struct store *reader, struct store *writer, const struct jpast *past,
                         const struct store_options *o, const struct journal_options *j, struct store **ret,
                         struct error *err)
 {
@@ -852,11 +880,14 @@ enum status jstore_open(struct store *reader, struct store *writer, int64_t last
     s->writer = writer;
     s->base.far = reader->far;
     s->group_bytes = reader->far ? FAR_BYTES : SIZE_MAX;
-    s->durable = s->journaled = s->applied = s->last_ticket = s->synced = s->safe = last;
+    s->durable = s->journaled = s->last_ticket = s->synced = s->safe = past->last;
+    s->applied = past->applied;
     s->going_by = o->durability;
     s->dropping = true;
     s->next_seq = s->first_seq = STORE_PROVISIONAL;
-    enum status st = store_reserve_ids(writer, 0, &s->next_id, err);
+    if (past->mem)
+        inherit(s, past);
+    enum status st = take_next_id(s, err);
     if (st == ST_OK && s->base.far) /* an earlier process may have waited for less */
         st = store_sync(writer, err);
     s->proven = store_connection(writer);
@@ -879,18 +910,19 @@ enum status store_open_journaled(const struct store_options *o, const struct jou
 {
     struct store *reader = NULL, *writer = NULL;
     struct store_options half = *o;
-    int64_t last = 0;
+    struct jpast past = {0};
     half.page_cache /= 2;
     half.journaled = true;
     enum status st = store_open(&half, &writer, err);
     if (st == ST_OK)
-        st = jrecover(writer, o->url, &last, err);
+        st = jrecover_or_keep(writer, o->url, &past, err);
     half.read_only = true;
     half.beside = writer;
     if (st == ST_OK)
         st = store_open(&half, &reader, err);
     if (st == ST_OK)
-        return jstore_open(reader, writer, last, o, j, ret, err);
+        return jstore_open(reader, writer, &past, o, j, ret, err);
+    memtable_free(past.mem);
     store_close(writer);
     return st;
 }

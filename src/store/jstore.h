@@ -42,6 +42,10 @@
    and store_progress says so. Otherwise nobody waits for it: the thread tries again until it works, and
    meanwhile transactions that write are refused.
 
+   A start without room for what the journal holds (SQLite): all of it is in a memtable already, which is then
+   the frozen one of the new store, `inherited`. It is read like any other, and the thread tries to apply it
+   until it works. Nobody may write before.
+
    Sweeping: rows of keys that expired are removed by the owner, as a command would (they may be in the
    memtables); what nothing refers to any more (deleted rows, trash) by the thread. */
 #ifndef LARDER_STORE_JSTORE_H
@@ -124,6 +128,7 @@ struct jstore {
     struct memtable *frozen; /* to be applied; NULL: none, or done */
     int64_t frozen_upto;     /* the last ticket in it */
     bool frozen_whole;
+    bool inherited;   /* it is what an earlier process left, and there was no room for it: nobody may write */
     bool whole_waits; /* a change set in the active table can only be made durable as a whole */
     bool freeze_wanted;
     int64_t durable;      /* the last ticket of which the thread is done */
@@ -197,9 +202,19 @@ static inline struct jstore *jstore_of(struct store *s)
 
 /* ---- jstore.c ---- */
 
-/* Over two sessions of one database, which it closes, also when it fails: one to read, one to write. What the
-   journal had, up to `last`, is in the tables. */
-enum status jstore_open(struct store *reader, struct store *writer, int64_t last,
+/* What an earlier process left. */
+struct jpast {
+    int64_t last;         /* the highest seq that the journal has ever had */
+    int64_t applied;      /* up to which the tables have it: all of it, unless ... */
+    struct memtable *mem; /* ... there was no room; then what they lack, else NULL */
+    int64_t next_seq;     /* provisional ones in there are below */
+    size_t bytes;         /* of its rows in the journal */
+    struct error why;
+};
+
+/* Over two sessions of one database, which it closes, also when it fails: one to read, one to write. Takes
+   past->mem, too. */
+enum status jstore_open(struct store *reader, struct store *writer, const struct jpast *past,
                         const struct store_options *o, const struct journal_options *j, struct store **ret,
                         struct error *err) MUST_CHECK;
 
@@ -237,9 +252,13 @@ enum status jback_reader(struct jstore *s, struct error *err) MUST_CHECK;
 
 /* ---- jrecover.c ---- */
 
-/* Brings what the journal holds into the tables. *ret_last: the highest seq it has ever had. url is for
-   people. */
-enum status jrecover(struct store *writer, const char *url, int64_t *ret_last, struct error *err) MUST_CHECK;
+/* Brings what the journal holds into the tables. url is for people. */
+enum status jrecover(struct store *writer, const char *url, struct jpast *ret, struct error *err) MUST_CHECK;
+
+/* The same, but when there is no room for it in a file, ret->mem has it, the caller's to free, and that is no
+   failure. */
+enum status jrecover_or_keep(struct store *writer, const char *url, struct jpast *ret,
+                             struct error *err) MUST_CHECK;
 
 /* One row of the journal into a memtable; its bytes are copied. Nothing of one that is damaged. */
 enum status jrecover_row(struct memtable *m, int64_t seq, struct slice row, struct error *err) MUST_CHECK;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/vec.h"
 #include "store/journal.h"
@@ -299,6 +300,9 @@ static void slice_over(struct jstore *s, enum status st, bool last)
         synced(s); /* whoever says `last` there has waited for it */
     atomic_fetch_sub(&s->journal_bytes, s->frozen_bytes);
     s->frozen_counted = false;
+    if (s->inherited)
+        log_info("replayed the journal", "bytes=%zu", s->frozen_bytes);
+    s->inherited = false;
 }
 
 static void written(struct jstore *s, struct jgroup *g, bool direct)

@@ -104,10 +104,10 @@ static void outwait(const struct rstore *s, const char *owner)
 /* With the tables to itself: nothing is left in the journal. */
 static enum status apply_journal(struct rstore *s, struct error *err)
 {
-    int64_t last;
+    struct jpast past;
     bool shared = s->shared;
     s->shared = false; /* until the journal is in the tables it has them alone */
-    enum status st = jrecover(&s->base, s->url, &last, err);
+    enum status st = jrecover(&s->base, s->url, &past, err);
     s->shared = shared;
     return st;
 }

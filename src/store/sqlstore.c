@@ -87,6 +87,8 @@ static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_c
     struct sqlstore *s = sqlstore_of(base);
     bool others = false;
     enum status st = sql_begin(s->sql, kinds[kind], &others, err);
+    if (st == ST_OK && s->owner && kind != STORE_READ && (st = set_owner(s, s->owner, err)) != ST_OK)
+        sql_rollback(s->sql);
     if (st != ST_OK)
         return st;
     if (others)
@@ -107,8 +109,12 @@ static enum status do_commit(struct store *base, struct error *err)
 {
     struct sqlstore *s = sqlstore_of(base);
     enum status st = sql_commit(s->sql, err);
-    if (st != ST_OK)
+    if (st != ST_OK) {
         s->next_number = -1;
+    } else if (s->owner) {
+        mem_free(s->owner);
+        s->owner = NULL;
+    }
     return st;
 }
 
@@ -119,7 +125,7 @@ static enum status in_transaction(struct sqlstore *s,
 {
     if (s->sql->driver->in_transaction(s->sql))
         return fn(s, arg, err);
-    enum status st = sql_begin(s->sql, SQL_WRITE, NULL, err);
+    enum status st = do_begin(&s->base, STORE_WRITE, NULL, err);
     if (st != ST_OK)
         return st;
     st = fn(s, arg, err);
@@ -143,6 +149,8 @@ static enum status take_ids(struct sqlstore *s, void *arg, struct error *err)
 static enum status do_reserve_ids(struct store *base, int64_t n, int64_t *ret_first, struct error *err)
 {
     struct id_block b = {.n = n};
+    if (n == 0) /* whoever only asks needs no room */
+        return sqlstore_get_meta(sqlstore_of(base), "next_id", ret_first, err);
     enum status st = in_transaction(sqlstore_of(base), take_ids, &b, err);
     if (st == ST_OK)
         *ret_first = b.first;
@@ -222,6 +230,7 @@ static void do_close(struct store *base)
     stmt_finalize_all(s);
     sql_close(s->sql);
     mem_free(s->scratch);
+    mem_free(s->owner);
     mem_free(s);
 }
 
@@ -248,6 +257,23 @@ static enum status set_up(struct sqlstore *s, void *arg, struct error *err)
     struct setup *o = arg;
     enum status st = create_dbs(s, o->databases, err);
     return st == ST_OK ? set_owner(s, o->owner, err) : st;
+}
+
+/* All that is needed to read is there, and later to write. Without room for a new owner's name that is put
+   off until something else is written. */
+static enum status set_up_later(struct sqlstore *s, const struct setup *o, struct error *err)
+{
+    struct error why = *err;
+    struct db_row *dbs = mem_zalloc((o->databases + 1) * sizeof *dbs);
+    uint32_t next;
+    enum status st = do_load_dbs(&s->base, dbs, o->databases, &next, err);
+    mem_free(dbs);
+    if (st != ST_OK) {
+        *err = why;
+        return why.code;
+    }
+    s->owner = mem_strdup(o->owner);
+    return ST_OK;
 }
 
 /* Adds to err who has the database, when its owner row can be read. */
@@ -327,6 +353,8 @@ enum status store_open(const struct store_options *o, struct store **ret, struct
         struct setup setup = {.databases = o->databases};
         describe_self(setup.owner, sizeof setup.owner);
         st = in_transaction(s, set_up, &setup, err);
+        if (st == ST_FULL)
+            st = set_up_later(s, &setup, err);
         s->read_only = st != ST_OK;
     }
     if (st != ST_OK) {

@@ -58,6 +58,7 @@ struct sqlstore {
     /* Room for sorting and for rows to be swept. */
     void *scratch;
     size_t scratch_bytes;
+    char *owner; /* who has the database, while there was no room to say so; else NULL */
 };
 
 static inline struct sqlstore *sqlstore_of(struct store *s)

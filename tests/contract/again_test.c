@@ -27,19 +27,19 @@ static void open_journaled(const struct journal_options *j)
 {
     struct store_options o = options();
     struct store *inner = NULL, *reader = NULL;
-    int64_t last = 0;
+    struct jpast past = {0};
     o.durability = DURABILITY_ALWAYS;
     o.url = alone_url();
     CHECK_OK(store_open(&o, &inner, &err), &err);
     if (!inner)
         exit(EXIT_FAILURE);
-    CHECK_OK(jrecover(inner, place.url, &last, &err), &err);
+    CHECK_OK(jrecover(inner, place.url, &past, &err), &err);
     o.read_only = true;
     CHECK_OK(store_open(&o, &reader, &err), &err);
     if (!reader)
         exit(EXIT_FAILURE);
     writer = fault_new(inner);
-    CHECK_OK(jstore_open(reader, writer, last, &o, j, &s, &err), &err);
+    CHECK_OK(jstore_open(reader, writer, &past, &o, j, &s, &err), &err);
     if (!s)
         exit(EXIT_FAILURE);
 }
@@ -299,7 +299,8 @@ static void a_crash_at_every_call(void)
 /* A recovery that is cut off at each of its calls, and the next one that goes on. */
 static void a_crash_within_recovery(void)
 {
-    int64_t numbers[KEYS], last;
+    int64_t numbers[KEYS];
+    struct jpast past;
     open_journaled(&small);
     settle_keys(numbers);
     int64_t deleted = delete_keys(true);
@@ -315,7 +316,7 @@ static void a_crash_within_recovery(void)
         CHECK_OK(store_open(&o, &inner, &err), &err);
         struct store *failing = fault_new(inner);
         fault_set(failing, (struct fault){.nth = nth, .status = ST_FULL, .sticky = true});
-        st = jrecover(failing, place.url, &last, &err);
+        st = jrecover(failing, place.url, &past, &err);
         CHECK(st == ST_OK || st == ST_FULL);
         store_close(failing);
     }

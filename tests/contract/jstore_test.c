@@ -32,18 +32,18 @@ static void open_as(const struct mode *m, enum durability d)
 {
     struct store_options o = options();
     struct store *inner = NULL, *reader = NULL;
-    int64_t last = 0;
+    struct jpast past = {0};
     o.durability = d;
     o.url = alone_url();
     CHECK_OK(store_open(&o, &inner, &err), &err);
-    CHECK_OK(jrecover(inner, place.url, &last, &err), &err);
+    CHECK_OK(jrecover(inner, place.url, &past, &err), &err);
     o.read_only = true;
     CHECK_OK(store_open(&o, &reader, &err), &err);
     if (!inner || !reader)
         exit(EXIT_FAILURE);
     reader->far |= far;
     writer = fault_new(inner);
-    CHECK_OK(jstore_open(reader, writer, last, &o, &m->journal, &s, &err), &err);
+    CHECK_OK(jstore_open(reader, writer, &past, &o, &m->journal, &s, &err), &err);
     if (!s)
         exit(EXIT_FAILURE);
 }

@@ -73,7 +73,7 @@ static inline enum status stack_open_store(struct stack *k, const struct store_o
 {
     struct store *inner, *reader;
     struct store_options ro = *o;
-    int64_t last = 0;
+    struct jpast past = {0};
     enum status st = store_open(o, &inner, &k->err);
     if (st != ST_OK)
         return st;
@@ -81,13 +81,13 @@ static inline enum status stack_open_store(struct stack *k, const struct store_o
     ro.read_only = true;
     if (!j)
         return ST_OK;
-    st = jrecover(inner, o->url, &last, &k->err);
+    st = jrecover(inner, o->url, &past, &k->err);
     if (st == ST_OK)
         st = store_open(&ro, &reader, &k->err);
     if (st != ST_OK)
         return st;
     k->reads = fault_new(reader);
-    return jstore_open(k->reads, k->fault, last, o, j, &k->store, &k->err);
+    return jstore_open(k->reads, k->fault, &past, o, j, &k->store, &k->err);
 }
 
 /* j: NULL for a store without a journal. */
