@@ -56,7 +56,7 @@ static enum status open_without_room(uint64_t nth, bool *ret_left)
 
 static void open_well(void)
 {
-    bool left;
+    bool left = false;
     CHECK_OK(open_without_room(0, &left), &err);
     CHECK(!left);
 }
