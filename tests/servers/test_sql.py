@@ -325,7 +325,7 @@ def test_passwords_are_not_shown(fleet, data, kind):
 )
 def test_wrong_urls(url, says):
     for command in ("serve", "migrate", "check"):
-        done = servers.run([command, "--store", url, *(["--port", "0"] if command == "serve" else [])])
+        done = servers.run([command, "--store", url, *(["--port", "0", "--store-wait", "0"] if command == "serve" else [])])
         assert done.returncode == 1 and says in done.stderr, (command, done.stderr)
 
 
