@@ -11,7 +11,7 @@ POINTS     ?= 1000
 STEP       ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test torture crash-long servers-long bench bench-servers soak count-instructions install uninstall lint format docs clean
+.PHONY: help run build check test torture crash-long databases-long bench bench-databases soak count-instructions install uninstall lint format docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 20
@@ -41,9 +41,9 @@ crash-long: build ## 1,000 simulated power losses, and kill -9 at every call (so
 	LARDER_BINARY=$(CURDIR)/$(BINARY) LARDER_CRASH_POINTS=$(POINTS) LARDER_CRASH_KILL_STEP=$(STEP) /usr/bin/python3 -m pytest \
 	    -c tests/pytest.ini -p no:cacheprovider -s tests/crash/test_power.py tests/crash/test_kill.py tests/crash/test_windows.py
 
-servers-long: build ## servers and databases that fail for minutes under 256 clients (SECONDS=300 on each)
+databases-long: build ## servers and databases that fail for minutes under 256 clients (SECONDS=300 on each)
 	LARDER_BINARY=$(CURDIR)/$(BINARY) LARDER_HOSTILE_SECONDS=$(SECONDS) LARDER_HOSTILE_CLIENTS=256 \
-	    /usr/bin/python3 -m pytest -c tests/pytest.ini -p no:cacheprovider -s tests/servers
+	    /usr/bin/python3 -m pytest -c tests/pytest.ini -p no:cacheprovider -s tests/databases
 	for kind in postgres mariadb; do \
 	    LARDER_BINARY=$(CURDIR)/$(BINARY) LARDER_TEST_STORE=$$kind LARDER_CRASH_FACTOR=5 /usr/bin/python3 -m pytest \
 	        -c tests/pytest.ini -p no:cacheprovider tests/crash/test_crash.py tests/crash/test_queues.py || exit 1; \
@@ -52,8 +52,8 @@ servers-long: build ## servers and databases that fail for minutes under 256 cli
 bench: build ## compare with redis-server on this machine (ARGS="--scale 0.1" for a quick look)
 	tests/bench/bench.py $(ARGS)
 
-bench-servers: build ## compare with what an application does itself on PostgreSQL and MariaDB
-	tests/bench/servers_bench.py $(ARGS)
+bench-databases: build ## compare with what an application does itself on PostgreSQL and MariaDB
+	tests/bench/databases_bench.py $(ARGS)
 
 soak: build ## write flat out for five minutes beside quiet clients, and judge bounds (ARGS="--seconds 60")
 	tests/bench/soak.py $(ARGS)
@@ -77,7 +77,7 @@ lint: ## clang-format, clang-tidy, cppcheck, directions of includes, man page (C
 	scripts/lint $(CHECKS)
 
 format: ## format the C files in place
-	clang-format -i $(wildcard src/*.c src/*/*.[ch] tests/*.h tests/*/*.[ch])
+	clang-format -i $(wildcard src/*.c src/*/*.[ch] src/*/*/*.[ch] tests/*.h tests/*/*.[ch])
 
 docs: build ## write the pages anew that come from the program's tables
 	$(BINARY) config > larder.conf

@@ -12,20 +12,21 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "admin/check.h"
+#include "admin/migrate.h"
+#include "admin/salvage.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/hide.h"
 #include "base/log.h"
 #include "base/notify.h"
-#include "command/command.h"
-#include "command/server.h"
+#include "command/families.h"
 #include "config/config.h"
 #include "engine/engine.h"
-#include "server/team.h"
+#include "exec/command.h"
+#include "exec/executor.h"
+#include "server/workers.h"
 #include "sql/remote.h"
-#include "store/check.h"
-#include "store/migrate.h"
-#include "store/salvage.h"
 #include "store/store.h"
 
 enum { EXIT_USAGE = 2, EXIT_FINDINGS = 3 };
@@ -249,7 +250,7 @@ static struct store_options store_options(const struct config *c)
 struct signals {
     pthread_t thread;
     sigset_t set;
-    struct team *team;
+    struct workers *workers;
     atomic_bool over;
 };
 
@@ -267,11 +268,11 @@ static void *watch_signals(void *arg)
         if (number == SIGHUP) {
             if (log_reopen(&err) != ST_OK)
                 log_error("the log could not be reopened", "error=%s", err.text);
-            team_reload(s->team);
+            workers_reload(s->workers);
         } else if (!asked) {
             log_info("stopping", "signal=%s", number == SIGINT ? "SIGINT" : "SIGTERM");
             notify_manager("STOPPING=1\nSTATUS=stopping");
-            team_stop(s->team);
+            workers_stop(s->workers);
             asked = true;
         } else {
             log_warning("stopping at once", NULL);
@@ -292,9 +293,9 @@ static void signals_block(struct signals *s)
     signal(SIGXFSZ, SIG_IGN); /* a file at its limit is a failed write, not the end */
 }
 
-static enum status signals_watch(struct signals *s, struct team *t, struct error *err)
+static enum status signals_watch(struct signals *s, struct workers *t, struct error *err)
 {
-    s->team = t;
+    s->workers = t;
     int failed = pthread_create(&s->thread, NULL, watch_signals, s);
     return failed ? error_set(err, ST_INTERNAL, "cannot make a thread: %s", strerror(failed)) : ST_OK;
 }
@@ -318,7 +319,7 @@ static const char *shown(const struct config *c, const char *name, char *out, si
     return out;
 }
 
-static void log_start(const struct config *c, const struct team *t, uint32_t workers)
+static void log_start(const struct config *c, const struct workers *t, uint32_t workers)
 {
     char store[256], bind[256], path[256], durability[32], cache[32];
     log_info("ready",
@@ -326,7 +327,7 @@ static void log_start(const struct config *c, const struct team *t, uint32_t wor
              " pid=%d store=%s bind=%s port=%d tls_port=%d http_port=%d tls_http_port=%d unixsocket=%s "
              "durability=%s cache_memory=%s databases=%d workers=%u",
              (int)getpid(), shown(c, "store", store, sizeof store), shown(c, "bind", bind, sizeof bind),
-             team_port(t), team_tls_port(t), team_http_port(t), team_tls_http_port(t),
+             workers_port(t), workers_tls_port(t), workers_http_port(t), workers_tls_http_port(t),
              shown(c, "unixsocket", path, sizeof path), shown(c, "durability", durability, sizeof durability),
              shown(c, "cache-memory", cache, sizeof cache), (int)c->databases, workers);
     if (c->durability != DURABILITY_ALWAYS)
@@ -335,8 +336,8 @@ static void log_start(const struct config *c, const struct team *t, uint32_t wor
 
 /* A session of the database and an engine for each worker. */
 struct sessions {
-    struct store *stores[SERVERS_MAX];
-    struct engine *engines[SERVERS_MAX];
+    struct store *stores[WORKERS_MAX];
+    struct engine *engines[WORKERS_MAX];
     uint32_t n;
 };
 
@@ -408,7 +409,7 @@ static uint32_t count_workers(const struct config *c)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     int64_t n = c->workers ? c->workers : processors < 1 ? 1 : processors;
-    return !is_shared(c) ? 1 : n > SERVERS_MAX ? SERVERS_MAX : (uint32_t)n;
+    return !is_shared(c) ? 1 : n > WORKERS_MAX ? WORKERS_MAX : (uint32_t)n;
 }
 
 static enum status open_sessions(const struct config *c, const struct signals *signals, struct sessions *s,
@@ -439,7 +440,7 @@ static void close_sessions(struct sessions *s)
 static enum status serve(struct config *c, struct signals *signals, struct error *err)
 {
     struct sessions sessions = {0};
-    struct team *team = NULL;
+    struct workers *workers = NULL;
     notify_manager("STATUS=opening the database");
     bool stop = false;
     enum status st = open_sessions(c, signals, &sessions, &stop, err);
@@ -448,17 +449,17 @@ static enum status serve(struct config *c, struct signals *signals, struct error
         return ST_OK;
     }
     if (st == ST_OK)
-        st = team_new(c, sessions.engines, sessions.n, &team, err);
+        st = workers_new(c, sessions.engines, sessions.n, &workers, err);
     if (st == ST_OK)
-        st = signals_watch(signals, team, err);
+        st = signals_watch(signals, workers, err);
     if (st == ST_OK) {
-        log_start(c, team, sessions.n);
+        log_start(c, workers, sessions.n);
         notify_manager("READY=1\nSTATUS=serving");
-        st = team_run(team, err);
+        st = workers_run(workers, err);
         notify_manager("STOPPING=1\nSTATUS=stopping");
         signals_end(signals);
     }
-    team_free(team);
+    workers_free(workers);
     close_sessions(&sessions);
     return st;
 }

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "store/journal.h"
+#include "journal/encoding.h"
 
 static inline bool same_ref(const struct item_ref *a, const struct item_ref *b)
 {

@@ -2,10 +2,11 @@
 #include "command/bit.h"
 
 #include "base/num.h"
-#include "command/args.h"
 #include "command/bits.h"
-#include "command/server.h"
+#include "command/families.h"
 #include "command/value.h"
+#include "exec/args.h"
+#include "exec/executor.h"
 
 bool arg_bit(struct call *c, int i, unsigned field, uint64_t *ret)
 {
@@ -17,7 +18,7 @@ bool arg_bit(struct call *c, int i, unsigned field, uint64_t *ret)
     bool good = num_parse_i64(s, &v);
     if (good && fields)
         good = !__builtin_mul_overflow(v, field, &v);
-    if (!good || v < 0 || (uint64_t)v >> 3 >= c->server->config->proto_max_bulk_len) {
+    if (!good || v < 0 || (uint64_t)v >> 3 >= c->executor->config->proto_max_bulk_len) {
         reply_error(c->reply, "ERR bit offset is not an integer or out of range");
         return false;
     }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "command/command.h"
+#include "exec/command.h"
 
 /* argv[i] as the number of a bit that a string may have (proto-max-bulk-len), or the error has been replied.
    With `field` above 0, "#3" means the third field of so many bits. */

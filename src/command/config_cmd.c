@@ -2,16 +2,16 @@
 
    Options come from config/'s table, also those of Redis that mean nothing here: clients ask for them, or set
    them, and go by the answer. */
-#include "command/command.h"
+#include "command/families.h"
 
 #include <assert.h>
 
-#include "base/hide.h"
 #include "base/buf.h"
 #include "base/glob.h"
-#include "command/args.h"
-#include "command/server.h"
+#include "base/hide.h"
 #include "config/config.h"
+#include "exec/args.h"
+#include "exec/executor.h"
 
 /* ---- CONFIG GET ---- */
 
@@ -40,7 +40,7 @@ static bool reply_name(struct call *c, const char *name)
 static void reply_value(struct call *c, const struct option *o)
 {
     struct buf value = {0};
-    config_get(c->server->config, o, false, &value);
+    config_get(c->executor->config, o, false, &value);
     if (strcmp(o->name, "store") == 0) {
         char shown[512];
         buf_add(&value, "", 1);
@@ -122,7 +122,7 @@ static void restore(struct call *c, const struct buf *old, int end)
     for (int i = 2; i < end; i += 2) {
         const struct option *o = config_find(c->argv[i]);
         struct error err;
-        bool taken = config_set(c->server->config, o, buf_slice(&old[i]), NULL, &err) == ST_OK;
+        bool taken = config_set(c->executor->config, o, buf_slice(&old[i]), NULL, &err) == ST_OK;
         assert(taken); /* it was read from there */
         (void)taken;
     }
@@ -131,7 +131,7 @@ static void restore(struct call *c, const struct buf *old, int end)
 /* Sets all or none: the old values are kept as text to go back to. */
 static bool set_all(struct call *c, struct buf *old)
 {
-    struct config *config = c->server->config;
+    struct config *config = c->executor->config;
     struct error err = {.code = ST_OK, .text = ""};
     int i;
     for (i = 2; i < c->argc; i += 2) {
@@ -151,7 +151,7 @@ static bool set_all(struct call *c, struct buf *old)
 /* Tells whoever lives by the options before argument `end`; returns the first that could not be had. */
 static int apply(struct call *c, int end, struct error *err)
 {
-    struct server *s = c->server;
+    struct executor *s = c->executor;
     for (int i = 2; i < end; i += 2) {
         const struct option *o = config_find(c->argv[i]);
         if (s->config_changed && s->config_changed(s, o, err) != ST_OK)
@@ -193,15 +193,15 @@ static enum status config_set_command(struct call *c)
 
 static enum status config_resetstat(struct call *c)
 {
-    for (uint32_t i = 0; i < c->server->commons->nservers; i++)
-        server_reset_stats(c->server->commons->servers[i]);
+    for (uint32_t i = 0; i < c->executor->server->nexecutors; i++)
+        executor_reset_stats(c->executor->server->executors[i]);
     reply_ok(c->reply);
     return ST_OK;
 }
 
 static enum status config_rewrite_command(struct call *c)
 {
-    const struct config *config = c->server->config;
+    const struct config *config = c->executor->config;
     struct error err;
     if (!config->file || !config->file[0])
         reply_error(c->reply, "ERR The server is running without a config file");
@@ -244,18 +244,18 @@ static const struct command subcommands[] = {
         .complexity = "O(1)",
     },
     {
-        .name = "resetstat", .fn = config_resetstat, .arity = 2, .flags = ADMIN | CMD_WHOLE,
+        .name = "resetstat", .fn = config_resetstat, .arity = 2, .flags = ADMIN | CMD_STOPS_WORKERS,
         .categories = CAT_ADMIN | CAT_SLOW | CAT_DANGEROUS, .summary = "Starts the statistics of INFO anew.",
         .since = "2.0.0", .group = "server", .complexity = "O(1)",
     },
     {
-        .name = "rewrite", .fn = config_rewrite_command, .arity = 2, .flags = ADMIN | CMD_WHOLE,
+        .name = "rewrite", .fn = config_rewrite_command, .arity = 2, .flags = ADMIN | CMD_STOPS_WORKERS,
         .categories = CAT_ADMIN | CAT_SLOW | CAT_DANGEROUS,
         .summary = "Writes the configuration into the file it came from.", .since = "2.8.0",
         .group = "server", .complexity = "O(1)",
     },
     {
-        .name = "set", .fn = config_set_command, .arity = -4, .flags = ADMIN | CMD_WHOLE,
+        .name = "set", .fn = config_set_command, .arity = -4, .flags = ADMIN | CMD_STOPS_WORKERS,
         .categories = CAT_ADMIN | CAT_SLOW | CAT_DANGEROUS, .summary = "Changes options, all of them or none.",
         .since = "2.0.0", .group = "server", .complexity = "O(N) for N options",
         .tips = {"request_policy:all_nodes", "response_policy:all_succeeded"},
@@ -265,7 +265,7 @@ static const struct command subcommands[] = {
 
 const struct command config_commands[] = {
     {
-        .name = "config", .arity = -2, .flags = CMD_WHOLE, .categories = CAT_SLOW, .summary = "Commands about the configuration.",
+        .name = "config", .arity = -2, .flags = CMD_STOPS_WORKERS, .categories = CAT_SLOW, .summary = "Commands about the configuration.",
         .since = "2.0.0", .group = "server", .complexity = "Depends on the subcommand.", .subs = subcommands,
     },
     {.name = NULL},

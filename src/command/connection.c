@@ -1,13 +1,13 @@
 /* Commands about the connection itself: greeting, password, database, farewell. */
-#include "command/command.h"
+#include "command/families.h"
 
 #include <limits.h>
 
 #include "base/num.h"
-#include "command/args.h"
-#include "command/server.h"
-#include "command/session.h"
 #include "engine/view.h"
+#include "exec/args.h"
+#include "exec/executor.h"
+#include "exec/session.h"
 
 static const char ERR_BAD_NAME[] = "ERR Client names cannot contain spaces, newlines or special characters.";
 static const char ERR_WRONGPASS[] = "WRONGPASS invalid username-password pair or user is disabled.";
@@ -34,12 +34,12 @@ static enum status echo(struct call *c)
 /* Without a password configured, any will do for the default user. */
 static bool authenticate(struct call *c, struct slice user, struct slice password)
 {
-    bool open = c->server->config->requirepass[0] == '\0';
-    if (slice_eq(user, SLICE("default")) && (open || server_password_is(c->server, password))) {
+    bool open = c->executor->config->requirepass[0] == '\0';
+    if (slice_eq(user, SLICE("default")) && (open || executor_password_is(c->executor, password))) {
         c->session->authenticated = true;
         return true;
     }
-    c->server->stats.acl_denied_auth++;
+    c->executor->stats.acl_denied_auth++;
     reply_error(c->reply, ERR_WRONGPASS);
     return false;
 }
@@ -49,7 +49,7 @@ static enum status auth(struct call *c)
     struct slice user = c->argc == 3 ? c->argv[1] : SLICE("default");
     if (c->argc > 3) {
         reply_error(c->reply, ERR_SYNTAX);
-    } else if (c->argc == 2 && !c->server->config->requirepass[0]) {
+    } else if (c->argc == 2 && !c->executor->config->requirepass[0]) {
         reply_error(c->reply, "ERR AUTH <password> called without any password configured for the default "
                               "user. Are you sure your configuration is correct?");
     } else if (authenticate(c, user, c->argv[c->argc - 1])) {
@@ -123,7 +123,7 @@ static enum status hello(struct call *c)
     int resp;
     if (!parse_hello(c, &resp))
         return ST_OK;
-    if (!c->session->authenticated && c->server->config->requirepass[0]) {
+    if (!c->session->authenticated && c->executor->config->requirepass[0]) {
         reply_error(c->reply,
                     "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
                     "AUTH <user> <pass> option can be used to authenticate the client and select the RESP "
@@ -155,9 +155,9 @@ static enum status select_db(struct call *c)
 static enum status reset(struct call *c)
 {
     if (c->session->monitor) {
-        server_set_monitor(c->server, c->session, false);
+        executor_set_monitor(c->executor, c->session, false);
     }
-    session_reset(c->session, !c->server->config->requirepass[0]);
+    session_reset(c->session, !c->executor->config->requirepass[0]);
     c->reply->resp = c->session->resp;
     reply_simple(c->reply, "RESET");
     return ST_OK;

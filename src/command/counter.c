@@ -2,9 +2,9 @@
 #include <math.h>
 
 #include "base/num.h"
-#include "command/args.h"
-#include "command/command.h"
+#include "command/families.h"
 #include "command/value.h"
+#include "exec/args.h"
 
 static enum status add_integer(struct call *c, int64_t by)
 {

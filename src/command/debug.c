@@ -1,13 +1,13 @@
 /* DEBUG: for tests. Only there where enable-debug-command allows it (see dispatch.c). */
-#include "command/command.h"
+#include "command/families.h"
 
 #include <stdio.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/num.h"
-#include "command/args.h"
-#include "command/server.h"
+#include "exec/args.h"
+#include "exec/executor.h"
 
 /* Stops the whole server, as Redis does; what is no number counts as 0. */
 static enum status debug_sleep(struct call *c)
@@ -51,7 +51,7 @@ static enum status debug_object(struct call *c)
 static enum status debug_set_active_expire(struct call *c)
 {
     int64_t on;
-    c->server->commons->sweep_active = num_parse_i64(c->argv[2], &on) && on != 0;
+    c->executor->server->sweep_active = num_parse_i64(c->argv[2], &on) && on != 0;
     reply_ok(c->reply);
     return ST_OK;
 }
@@ -75,7 +75,7 @@ static enum status debug_clock(struct call *c)
         }
         clock_fake_us(base + ms * 1000);
     }
-    c->server->end_batch = true;
+    c->executor->end_batch = true;
     reply_ok(c->reply);
     return ST_OK;
 }
@@ -119,7 +119,7 @@ static enum status debug(struct call *c)
 const struct command debug_commands[] = {
     {
         .name = "debug", .fn = debug, .arity = -2,
-        .flags = CMD_ADMIN | CMD_NOSCRIPT | CMD_LOADING | CMD_STALE | CMD_PROTECTED | CMD_WHOLE,
+        .flags = CMD_ADMIN | CMD_NOSCRIPT | CMD_LOADING | CMD_STALE | CMD_PROTECTED | CMD_STOPS_WORKERS,
         .categories = CAT_ADMIN | CAT_SLOW | CAT_DANGEROUS, .summary = "Commands for tests.",
         .since = "1.0.0", .group = "server", .complexity = "Depends on the subcommand.",
     },

@@ -1,6 +1,7 @@
 /* When keys end: EXPIRE and its forms, TTL and its forms, PERSIST. One function sets, one tells; the commands
    differ in their unit (seconds or milliseconds) and in what they count from (now or the epoch). */
-#include "command/args.h"
+#include "command/families.h"
+#include "exec/args.h"
 
 enum unit { SECONDS = 1000, MILLISECONDS = 1 }; /* in milliseconds */
 enum base { FROM_NOW, FROM_EPOCH };

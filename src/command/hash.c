@@ -5,8 +5,9 @@
 #include <math.h>
 
 #include "base/num.h"
-#include "command/args.h"
+#include "command/families.h"
 #include "command/scan.h"
+#include "exec/args.h"
 
 /* ---- shared ---- */
 

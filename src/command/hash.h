@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "command/command.h"
 #include "engine/coll.h"
+#include "exec/command.h"
 
 /* The hash under argv[1], NULL when there is none. *ret_wrong: the key holds another type, and the error has
    been replied. hash_make gives an empty one in the place of none. */

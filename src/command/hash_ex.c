@@ -1,6 +1,7 @@
 /* Values and expiry in one command, as Redis 8 has them: HSETEX, HGETEX, HGETDEL. */
-#include "command/args.h"
+#include "command/families.h"
 #include "command/hash.h"
+#include "exec/args.h"
 
 /* ---- options ---- */
 

@@ -2,7 +2,8 @@
    they answer for each field is a number of the same meaning in all of them. */
 #include "command/hash.h"
 
-#include "command/args.h"
+#include "command/families.h"
+#include "exec/args.h"
 
 enum {
     NO_FIELD = -2,   /* no such field, or no such key */

@@ -1,11 +1,11 @@
 /* COMMAND: the command table, as clients read it to route, check and complete commands. */
-#include "command/command.h"
+#include "command/families.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/glob.h"
-#include "command/args.h"
+#include "exec/args.h"
 
 /* ---- words for bits ---- */
 

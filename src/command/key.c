@@ -1,7 +1,8 @@
 /* Keys whatever they hold: DEL, EXISTS, TYPE, RENAME, COPY, MOVE and OBJECT, and whole databases of them:
    DBSIZE, FLUSHDB, SWAPDB. None but COPY depends on how large a value is. */
-#include "command/args.h"
+#include "exec/args.h"
 
+#include "command/families.h"
 #include "engine/coll.h"
 
 static const char ERR_SAME_OBJECT[] = "ERR source and destination objects are the same";

@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "base/mem.h"
-#include "command/args.h"
-#include "command/command.h"
+#include "command/families.h"
+#include "exec/args.h"
 
 #define MAX_CELLS  (1ULL << 34) /* about half a second */
 #define MAX_MEMORY (256ULL << 20)

@@ -1,7 +1,8 @@
 /* Lists: one item, a range, either end. What moves or waits is in list_move.c. */
 #include "command/list.h"
 
-#include "command/args.h"
+#include "command/families.h"
+#include "exec/args.h"
 
 const char ERR_POSITIVE[] = "ERR value is out of range, must be positive";
 

@@ -2,8 +2,8 @@
 #ifndef LARDER_COMMAND_LIST_H
 #define LARDER_COMMAND_LIST_H
 
-#include "command/command.h"
 #include "engine/coll.h"
+#include "exec/command.h"
 
 extern const char ERR_POSITIVE[]; /* "ERR value is out of range, must be positive" */
 

@@ -1,10 +1,11 @@
 /* Lists: moving an item to another list, popping from the first list that has one, and waiting until there is
  * one. */
-#include "command/args.h"
+#include "exec/args.h"
 
-#include "command/block.h"
+#include "command/families.h"
 #include "command/list.h"
-#include "command/txn.h"
+#include "exec/block.h"
+#include "exec/txn.h"
 
 static bool arg_side(struct call *c, int i, bool *ret_front)
 {

@@ -1,5 +1,5 @@
 /* docs/commands.md, from the same tables that dispatch uses, so that it cannot be wrong about what exists. */
-#include "command/command.h"
+#include "command/families.h"
 
 #include <ctype.h>
 #include <string.h>

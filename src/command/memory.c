@@ -1,12 +1,12 @@
 /* MEMORY: what is in memory, and how much one key takes there. */
-#include "command/command.h"
+#include "command/families.h"
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "command/args.h"
-#include "command/server.h"
-#include "command/totals.h"
 #include "engine/coll.h"
+#include "exec/args.h"
+#include "exec/executor.h"
+#include "stats/sums.h"
 
 #define DEFAULT_SAMPLES 5
 
@@ -105,16 +105,16 @@ static void reply_pair(struct reply *r, const char *name, uint64_t value)
 
 static enum status memory_stats(struct call *c)
 {
-    struct server *s = c->server;
-    struct totals t;
-    size_t used = server_used_memory(s);
-    totals_gather(s->commons, &t);
+    struct executor *s = c->executor;
+    struct sums t;
+    size_t used = executor_used_memory(s);
+    sums_gather(s->server, &t);
     const struct cache_stats *cache = &t.cache;
     size_t dataset = cache->bytes < used ? cache->bytes : used;
     reply_map(c->reply, 10);
     reply_pair(c->reply, "peak.allocated", t.stats.peak_memory);
     reply_pair(c->reply, "total.allocated", used);
-    reply_pair(c->reply, "startup.allocated", s->commons->start_memory);
+    reply_pair(c->reply, "startup.allocated", s->server->start_memory);
     reply_pair(c->reply, "replication.backlog", 0);
     reply_pair(c->reply, "overhead.total", used - dataset);
     reply_pair(c->reply, "keys.count", cache->rows);
@@ -129,10 +129,10 @@ static enum status memory_stats(struct call *c)
 
 static enum status memory_doctor(struct call *c)
 {
-    struct totals t;
-    totals_gather(c->server->commons, &t);
+    struct sums t;
+    sums_gather(c->executor->server, &t);
     const struct cache_stats *s = &t.cache;
-    size_t used = server_used_memory(c->server), rss = mem_rss(), budget = t.cache_budget;
+    size_t used = executor_used_memory(c->executor), rss = mem_rss(), budget = t.cache_budget;
     uint64_t lookups = s->hits + s->misses;
     struct buf out = {0};
     if (lookups > 10000 && s->evicted && s->misses * 10 > lookups)
@@ -189,7 +189,7 @@ static enum status memory_help(struct call *c)
 /* clang-format off */
 static const struct command subcommands[] = {
     {
-        .name = "doctor", .fn = memory_doctor, .arity = 2, .flags = CMD_WHOLE, .categories = CAT_SLOW,
+        .name = "doctor", .fn = memory_doctor, .arity = 2, .flags = CMD_STOPS_WORKERS, .categories = CAT_SLOW,
         .summary = "Says in words whether memory is a problem.", .since = "4.0.0", .group = "server",
         .complexity = "O(1)", .tips = {TIPS},
     },
@@ -209,7 +209,7 @@ static const struct command subcommands[] = {
         .tips = {"request_policy:all_shards", "response_policy:all_succeeded"},
     },
     {
-        .name = "stats", .fn = memory_stats, .arity = 2, .flags = CMD_WHOLE, .categories = CAT_SLOW,
+        .name = "stats", .fn = memory_stats, .arity = 2, .flags = CMD_STOPS_WORKERS, .categories = CAT_SLOW,
         .summary = "Tells what memory is used for.", .since = "4.0.0", .group = "server", .complexity = "O(1)",
         .tips = {TIPS},
     },
@@ -224,7 +224,7 @@ static const struct command subcommands[] = {
 
 const struct command memory_commands[] = {
     {
-        .name = "memory", .arity = -2, .flags = CMD_WHOLE, .categories = CAT_SLOW, .summary = "Commands about memory.",
+        .name = "memory", .arity = -2, .flags = CMD_STOPS_WORKERS, .categories = CAT_SLOW, .summary = "Commands about memory.",
         .since = "4.0.0", .group = "server", .complexity = "Depends on the subcommand.", .subs = subcommands,
     },
     {.name = NULL},

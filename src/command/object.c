@@ -1,9 +1,10 @@
 /* OBJECT: how Redis would keep a value, and how long nobody has used it. Larder keeps rows; what a row in
    memory remembers of how its value came to be (enum row_form) is told as Redis tells it. Of a row that comes
    from the tables nothing is remembered, as in Redis after a restart. */
-#include "command/args.h"
+#include "exec/args.h"
 
 #include "base/num.h"
+#include "command/families.h"
 #include "engine/coll.h"
 
 #define EMBSTR_MAX  44    /* bytes of a string that Redis keeps together with its header */

@@ -8,7 +8,8 @@
 
 #include "base/glob.h"
 #include "base/num.h"
-#include "command/args.h"
+#include "command/families.h"
+#include "exec/args.h"
 
 /* Rows that one page looks at, at most: COUNT is a hint, and a page of any size would stop everyone else. */
 #define SCAN_COUNT_MAX     100000

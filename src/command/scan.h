@@ -2,7 +2,7 @@
 #ifndef LARDER_COMMAND_SCAN_H
 #define LARDER_COMMAND_SCAN_H
 
-#include "command/command.h"
+#include "exec/command.h"
 
 struct page_word;
 

@@ -1,15 +1,15 @@
 /* Commands about the server as a whole: time, saving, role, shutdown, MONITOR, and a little art. */
-#include "command/command.h"
+#include "command/families.h"
 
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/rand.h"
-#include "command/args.h"
-#include "command/server.h"
-#include "command/session.h"
-#include "command/txn.h"
+#include "exec/args.h"
+#include "exec/executor.h"
+#include "exec/session.h"
+#include "exec/txn.h"
 
 static enum status time_command(struct call *c)
 {
@@ -50,8 +50,8 @@ static enum status wait_command(struct call *c)
    worker does that behind this batch's commit, and turns the reply into an error if it fails. */
 static void ask_for_sync(struct call *c)
 {
-    c->server->sync_wanted = true;
-    c->server->end_batch = true;
+    c->executor->sync_wanted = true;
+    c->executor->end_batch = true;
 }
 
 static enum status save(struct call *c)
@@ -74,7 +74,7 @@ static enum status bgsave(struct call *c)
 
 static enum status lastsave(struct call *c)
 {
-    reply_integer(c->reply, c->server->commons->last_save_ms / 1000);
+    reply_integer(c->reply, c->executor->server->last_save_ms / 1000);
     return ST_OK;
 }
 
@@ -104,7 +104,7 @@ static enum status shutdown_command(struct call *c)
     } else if (abort) {
         reply_error(c->reply, "ERR No shutdown in progress.");
     } else {
-        c->server->stopping = true;
+        c->executor->stopping = true;
         c->session->ops->close(c->session, true);
     }
     return ST_OK;
@@ -120,7 +120,7 @@ static enum status monitor(struct call *c)
     }
     if (c->session->monitor) /* Redis says nothing either */
         return ST_OK;
-    server_set_monitor(c->server, c->session, true);
+    executor_set_monitor(c->executor, c->session, true);
     reply_ok(c->reply);
     return ST_OK;
 }
@@ -201,7 +201,7 @@ const struct command server_commands[] = {
     },
     {
         .name = "save", .fn = save, .arity = 1,
-        .flags = CMD_ADMIN | CMD_NOSCRIPT | CMD_NO_ASYNC_LOADING | CMD_NO_MULTI | CMD_WHOLE,
+        .flags = CMD_ADMIN | CMD_NOSCRIPT | CMD_NO_ASYNC_LOADING | CMD_NO_MULTI | CMD_STOPS_WORKERS,
         .categories = CAT_ADMIN | CAT_SLOW | CAT_DANGEROUS,
         .summary = "Answers when everything written so far is durable, whatever the durability, and in the tables.",
         .since = "1.0.0",
@@ -209,7 +209,7 @@ const struct command server_commands[] = {
     },
     {
         .name = "bgsave", .fn = bgsave, .arity = -1,
-        .flags = CMD_ADMIN | CMD_NOSCRIPT | CMD_NO_ASYNC_LOADING | CMD_WHOLE,
+        .flags = CMD_ADMIN | CMD_NOSCRIPT | CMD_NO_ASYNC_LOADING | CMD_STOPS_WORKERS,
         .categories = CAT_ADMIN | CAT_SLOW | CAT_DANGEROUS, .summary = "The same as SAVE.", .since = "1.0.0",
         .group = "server", .complexity = "O(N) for N bytes not yet on the disk",
     },

@@ -2,8 +2,9 @@
    once is in set_algebra.c. */
 #include "command/set.h"
 
-#include "command/args.h"
+#include "command/families.h"
 #include "command/scan.h"
+#include "exec/args.h"
 
 enum status set_open(struct call *c, int i, struct coll **ret, bool *ret_wrong)
 {

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "command/command.h"
 #include "engine/coll.h"
+#include "exec/command.h"
 
 /* The set under argv[i], NULL when there is none. *ret_wrong: the key holds another type, and the error has
    been replied. */

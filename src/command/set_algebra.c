@@ -9,8 +9,9 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
-#include "command/args.h"
+#include "command/families.h"
 #include "command/scores.h"
+#include "exec/args.h"
 
 #define PIECE    512    /* members looked at together */
 #define REMEMBER 100000 /* names kept in memory at most */

@@ -9,9 +9,10 @@
 
 #include "base/buf.h"
 #include "base/num.h"
-#include "command/args.h"
+#include "command/families.h"
 #include "command/value.h"
 #include "engine/coll.h"
+#include "exec/args.h"
 
 #define FETCHED 1000 /* keys at once */
 
@@ -158,13 +159,13 @@ static void name_key(struct sorting *s, const struct pattern *p, struct slice na
 static enum status fetch(struct sorting *s, const struct pattern *p, size_t from, size_t to)
 {
     struct view *v = s->c->view;
-    if (p->self || p->none || !view_wants_announcements(v))
+    if (p->self || p->none || !view_wants_declarations(v))
         return ST_OK;
     for (size_t i = from; i < to; i++) {
         name_key(s, p, s->elements[i].name);
-        view_announce(v, call_db(s->c), arena_copy(s->c->arena, buf_slice(&s->key)));
+        view_declare(v, call_db(s->c), arena_copy(s->c->arena, buf_slice(&s->key)));
     }
-    return view_fetch_announced(v);
+    return view_fetch_declared(v);
 }
 
 /* The same for all patterns that are replied, from element i on, when its turn has come. */

@@ -1,9 +1,9 @@
 /* Strings as whole values: GET, SET and what belongs to them. Parts of strings are in range.c, numbers in
    counter.c, bits in bit.c and bitfield.c. */
 #include "base/num.h"
-#include "command/args.h"
-#include "command/command.h"
+#include "command/families.h"
 #include "command/value.h"
+#include "exec/args.h"
 
 /* ---- options of SET and GETEX ---- */
 

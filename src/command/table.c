@@ -3,7 +3,7 @@
    The lookup table is built before main() and never changes afterwards. A name is folded into two words (its
    first and last eight bytes, so every name of up to sixteen bytes is covered whole), which are hash, key and
    comparison at once: finding a command costs a multiplication and two comparisons, whatever its case. */
-#include "command/command.h"
+#include "command/families.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -3,9 +3,9 @@
 
 #include <assert.h>
 
-#include "command/args.h"
-#include "command/server.h"
 #include "config/config.h"
+#include "exec/args.h"
+#include "exec/executor.h"
 
 static enum status reply_piece(void *arg, struct slice piece)
 {
@@ -50,7 +50,7 @@ bool range_within(int64_t *start, int64_t *end, int64_t size)
 bool value_fits(struct call *c, int64_t size, int64_t more)
 {
     int64_t total;
-    uint64_t limit = c->server->config->proto_max_bulk_len;
+    uint64_t limit = c->executor->config->proto_max_bulk_len;
     if (!__builtin_add_overflow(size, more, &total) && (uint64_t)total <= limit)
         return true;
     reply_error(c->reply, "ERR string exceeds maximum allowed size (proto-max-bulk-len)");

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "command/command.h"
+#include "exec/command.h"
 
 /* Replies bytes [off, off + len) of a string row as one bulk, piece by piece: it never is in memory twice. */
 enum status reply_row_range(struct call *c, const struct row *row, int64_t off, int64_t len) MUST_CHECK;

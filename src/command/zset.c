@@ -6,8 +6,9 @@
 
 #include "base/num.h"
 #include "base/vec.h"
-#include "command/args.h"
+#include "command/families.h"
 #include "command/scan.h"
+#include "exec/args.h"
 
 /* ---- shared ---- */
 

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "command/command.h"
 #include "engine/coll.h"
+#include "exec/command.h"
 
 /* ---- opening and replying ---- */
 

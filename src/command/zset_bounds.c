@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "command/args.h"
 #include "command/zset.h"
+#include "exec/args.h"
 
 /* ---- scores ---- */
 

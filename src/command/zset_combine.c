@@ -6,9 +6,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "command/args.h"
+#include "command/families.h"
 #include "command/scores.h"
 #include "command/zset.h"
+#include "exec/args.h"
 
 /* A look-up costs as much as walking over so many members. */
 #define LOOKUP_COST 8

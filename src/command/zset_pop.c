@@ -1,7 +1,8 @@
 /* Taking members from either end of sorted sets, waiting for them if need be, and random ones. */
-#include "command/args.h"
-#include "command/block.h"
+#include "command/families.h"
 #include "command/zset.h"
+#include "exec/args.h"
+#include "exec/block.h"
 
 /* ---- popping ---- */
 

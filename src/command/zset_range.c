@@ -2,8 +2,9 @@
    turned into ranks first, so that its size is known before it is read and nothing is walked over to find its
    start. */
 #include "base/mem.h"
-#include "command/args.h"
+#include "command/families.h"
 #include "command/zset.h"
+#include "exec/args.h"
 
 enum by { BY_ANY, BY_RANK, BY_SCORE, BY_LEX };
 enum direction { ANY_DIRECTION, FORWARD, REVERSE };

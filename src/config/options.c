@@ -160,7 +160,7 @@ static const struct option options[] = {
      .summary = "Where the data is.",
      .comment = "sqlite:PATH is a SQLite database, created when there is none. One server at a time may have it. "
                 "postgres://USER@HOST/DATABASE and mysql://USER@HOST/DATABASE are databases on a server, which any "
-                "number of Larders may share: see docs/servers.md for what such a URL may say."},
+                "number of Larders may share: see docs/databases.md for what such a URL may say."},
     {.name = "durability", .kind = OPT_ENUM, .live = true, AT(durability), .initial = "always",
      .words = durability_words, .group = DATABASE,
      .accepts = "always, everysec or off",

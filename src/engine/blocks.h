@@ -6,8 +6,8 @@
    Fenwick tree has in O(log n), plus a count inside one block, which an index does. The members themselves
    are not here: a million of them make a few thousand blocks.
 
-   The rows are larder_zset_block (see store/schema.h); coll_zset.c keeps them and this copy alike. Nothing
-   here is known only to memory. */
+   The rows are larder_zset_block (see store/sqlite/schema.h); coll_zset.c keeps them and this copy alike.
+   Nothing here is known only to memory. */
 #ifndef LARDER_ENGINE_BLOCKS_H
 #define LARDER_ENGINE_BLOCKS_H
 

@@ -231,16 +231,16 @@ enum status engine_begin(struct engine *e, bool write, struct error *ret_write_e
     if (!e->in_write)
         st = store_begin(e->store, STORE_READ, &changed, err);
     if (st != ST_OK) {
-        view_unannounce(&e->view);
+        view_undeclare(&e->view);
         return st;
     }
     e->stats.batches++;
     st = engine_begun(e, changed, err);
-    if (st == ST_OK && !shared && e->view.nannounced) {
+    if (st == ST_OK && !shared && e->view.ndeclared) {
         struct error ignored; /* whoever asks for a key that is missing now finds out */
-        (void)view_load_announced(&e->view, &ignored);
+        (void)view_load_declared(&e->view, &ignored);
     } else if (st != ST_OK) {
-        view_unannounce(&e->view);
+        view_undeclare(&e->view);
     }
     return st;
 }

@@ -79,7 +79,7 @@ static enum status take_row(void *arg, const struct key_row *k)
 
 static uint32_t hash_of(const struct view *v, uint32_t number, struct slice key)
 {
-    const struct expected *e = v->expected;
+    const struct prefetch *e = v->prefetch;
     bool known = e && e->key.p == key.p && e->key.n == key.n && e->number == number;
     return known ? e->hash : cache_hash(number, key);
 }
@@ -169,27 +169,27 @@ void view_count_lookups(struct view *v, bool on)
     v->counts_lookups = on;
 }
 
-struct expected view_expect(const struct view *v, uint32_t db, struct slice key)
+struct prefetch view_prefetch(const struct view *v, uint32_t db, struct slice key)
 {
     uint32_t number = v->dbs[db].number;
-    struct expected e = {key, number, cache_hash(number, key)};
+    struct prefetch e = {key, number, cache_hash(number, key)};
     cache_fetch_bucket(v->cache, e.hash);
     return e;
 }
 
-void view_expect_soon(const struct view *v, const struct expected *e)
+void view_prefetch_soon(const struct view *v, const struct prefetch *e)
 {
     cache_fetch_first(v->cache, e->hash);
 }
 
-void view_expect_next(const struct view *v, const struct expected *e)
+void view_prefetch_next(const struct view *v, const struct prefetch *e)
 {
     cache_fetch_row(v->cache, e->hash);
 }
 
-void view_expect_now(struct view *v, const struct expected *e)
+void view_prefetch_now(struct view *v, const struct prefetch *e)
 {
-    v->expected = e;
+    v->prefetch = e;
 }
 
 enum status view_version(struct view *v, uint32_t db, struct slice key, int64_t *ret)
@@ -553,7 +553,7 @@ static void end_batch(struct view *v)
     memset(v->db_written, 0, v->ndbs * sizeof *v->db_written);
     v->poison = ST_OK;
     v->kept = false;
-    v->expected = NULL;
+    v->prefetch = NULL;
     items_clear(&v->items);
     arena_reset(&v->arena);
 }

@@ -12,7 +12,7 @@
    Rows are borrowed: valid until the next write to the same key, at most until the handler returns.
 
    Failures (enum status) are the database's. A handler passes them on: `if ((st = ...) != ST_OK) return st;`.
-   Client mistakes (a wrong type, a bad number) are no failures but replies, see command/command.h. */
+   Client mistakes (a wrong type, a bad number) are no failures but replies, see exec/command.h. */
 #ifndef LARDER_ENGINE_VIEW_H
 #define LARDER_ENGINE_VIEW_H
 
@@ -55,32 +55,32 @@ void view_look_only(struct view *v);
 int64_t view_idle_seconds(const struct view *v, const struct row *r);
 
 /* Whether other servers write to the same tables. If so, before engine_begin: a key that the batch will use
-   (borrowed until its end); or that it changes whole databases. What is not announced costs a round trip. */
+   (borrowed until its end); or that it changes whole databases. What is not declared costs a round trip. */
 bool view_shared(const struct view *v);
 
-/* Whether announcing is of use: where reads are round trips, shared or not. */
-bool view_wants_announcements(const struct view *v);
-void view_announce(struct view *v, uint32_t db, struct slice key);
-void view_announce_everything(struct view *v);
+/* Whether declaring is of use: where reads are round trips, shared or not. */
+bool view_wants_declarations(const struct view *v);
+void view_declare(struct view *v, uint32_t db, struct slice key);
+void view_declare_everything(struct view *v);
 
-/* In the middle of a batch: the rows of keys that turned up, and were announced, come in one round trip. */
-enum status view_fetch_announced(struct view *v) MUST_CHECK;
+/* In the middle of a batch: the rows of keys that turned up, and were declared, come in one round trip. */
+enum status view_fetch_declared(struct view *v) MUST_CHECK;
 
 /* A key that a command of this batch will ask for: its row is brought near the processor while others run.
-   view_expect begins, with what the next two steps take, each a few commands later. view_expect_now: the
+   view_prefetch begins, with what the next two steps take, each a few commands later. view_prefetch_now: the
    command is next, and what it asks for as exactly this slice need not be hashed again. Until the next call
    or the end of the batch e and the bytes of its key stay as they are; NULL: nothing is expected. Only hints.
  */
-struct expected {
+struct prefetch {
     struct slice key;
     uint32_t number; /* of the database, in the tables */
     uint32_t hash;
 };
 
-struct expected view_expect(const struct view *v, uint32_t db, struct slice key);
-void view_expect_soon(const struct view *v, const struct expected *e);
-void view_expect_next(const struct view *v, const struct expected *e);
-void view_expect_now(struct view *v, const struct expected *e);
+struct prefetch view_prefetch(const struct view *v, uint32_t db, struct slice key);
+void view_prefetch_soon(const struct view *v, const struct prefetch *e);
+void view_prefetch_next(const struct view *v, const struct prefetch *e);
+void view_prefetch_now(struct view *v, const struct prefetch *e);
 
 /* What a key becomes. version and seq are the view's business. */
 struct row_draft {
@@ -126,7 +126,7 @@ enum status view_version(struct view *v, uint32_t db, struct slice key, int64_t 
 
 /* Over tables that others write to: the version that a key went with which is not there now, for as long as
    its row has not been swept. 0: nothing is known. */
-enum status view_grave(struct view *v, uint32_t db, struct slice key, int64_t *ret) MUST_CHECK;
+enum status view_tombstone(struct view *v, uint32_t db, struct slice key, int64_t *ret) MUST_CHECK;
 
 /* A key that someone watches. touched: it has appeared since, or its database was exchanged; all other
    changes show in its version. */

@@ -65,9 +65,9 @@ struct view {
     bool id_block_is_new;    /* reserved in the running transaction */
 
     /* before a batch over tables that others write to: the keys it will use, and what was read of them */
-    struct key_ref *announced;
-    size_t nannounced, announced_cap;
-    bool announced_everything;
+    struct key_ref *declared;
+    size_t ndeclared, declared_cap;
+    bool declared_everything;
     struct row **loaded;
     size_t nloaded, loaded_cap;
 
@@ -95,7 +95,7 @@ struct view {
     bool kept;  /* a call that was kept has changed something; else there is nothing to commit */
 
     /* the call */
-    const struct expected *expected; /* what it will ask for, if known */
+    const struct prefetch *prefetch; /* what it will ask for, if known */
     struct row_undo *undo;
     size_t nundo, undo_cap;
     size_t call_trash;
@@ -151,15 +151,15 @@ void view_bury(struct view *v, struct row *r);
 /* Writes a key's row again with a version of the caller's choosing: for changes that nobody sees. */
 void view_amend(struct view *v, struct row *old, const struct row_draft *d, int64_t version);
 
-/* Of a shared store (view_shared.c): before store_begin tells it what was announced; when the transaction has
+/* Of a shared store (view_shared.c): before store_begin tells it what was declared; when the transaction has
    begun, makes memory say what was read, and nothing else. */
 void view_tell_store(struct view *v);
 void view_begin_shared(struct view *v);
-void view_unannounce(struct view *v);
+void view_undeclare(struct view *v);
 
-/* Of a store that is far but not shared: reads what was announced and is not in memory, in one round trip.
+/* Of a store that is far but not shared: reads what was declared and is not in memory, in one round trip.
    What cannot be read is found out by whoever needs it. */
-enum status view_load_announced(struct view *v, struct error *err);
+enum status view_load_declared(struct view *v, struct error *err);
 void view_shared_release(struct view *v);
 
 /* Items of large collections in memory (view_known.c): asks for one, which is as the last commit left it;

@@ -12,20 +12,20 @@ bool view_shared(const struct view *v)
     return store_shared(v->store);
 }
 
-bool view_wants_announcements(const struct view *v)
+bool view_wants_declarations(const struct view *v)
 {
     return v->store->far;
 }
 
-void view_announce(struct view *v, uint32_t db, struct slice key)
+void view_declare(struct view *v, uint32_t db, struct slice key)
 {
     if (db < v->ndbs)
-        VEC_PUSH(v->announced, v->nannounced, v->announced_cap) = (struct key_ref){v->dbs[db].number, key};
+        VEC_PUSH(v->declared, v->ndeclared, v->declared_cap) = (struct key_ref){v->dbs[db].number, key};
 }
 
-void view_announce_everything(struct view *v)
+void view_declare_everything(struct view *v)
 {
-    v->announced_everything = true;
+    v->declared_everything = true;
 }
 
 static int by_place(const void *a, const void *b)
@@ -45,23 +45,23 @@ static enum status take_row(void *arg, const struct key_row *k)
 }
 
 /* In order, each once. */
-static void sort_announced(struct view *v)
+static void sort_declared(struct view *v)
 {
     size_t n = 0;
-    if (v->nannounced > 1)
-        qsort(v->announced, v->nannounced, sizeof *v->announced, by_place);
-    for (size_t i = 0; i < v->nannounced; i++)
-        if (i == 0 || by_place(&v->announced[n - 1], &v->announced[i]) != 0)
-            v->announced[n++] = v->announced[i];
-    v->nannounced = n;
+    if (v->ndeclared > 1)
+        qsort(v->declared, v->ndeclared, sizeof *v->declared, by_place);
+    for (size_t i = 0; i < v->ndeclared; i++)
+        if (i == 0 || by_place(&v->declared[n - 1], &v->declared[i]) != 0)
+            v->declared[n++] = v->declared[i];
+    v->ndeclared = n;
 }
 
 void view_tell_store(struct view *v)
 {
-    sort_announced(v);
-    const struct store_expectation e = {.keys = v->announced,
-                                        .nkeys = v->nannounced,
-                                        .everything = v->announced_everything,
+    sort_declared(v);
+    const struct store_expectation e = {.keys = v->declared,
+                                        .nkeys = v->ndeclared,
+                                        .everything = v->declared_everything,
                                         .fn = take_row,
                                         .arg = v};
     for (size_t i = 0; i < v->nloaded; i++) /* of a try that failed */
@@ -78,21 +78,21 @@ static bool in_use(const struct view *v, uint32_t number)
     return false;
 }
 
-/* What was read of the announced keys, and that there is nothing of the others. */
-static void take_announced(struct view *v)
+/* What was read of the declared keys, and that there is nothing of the others. */
+static void take_declared(struct view *v)
 {
     for (size_t i = 0; i < v->nloaded; i++)
         cache_add(v->cache, v->loaded[i]);
     v->nloaded = 0;
-    for (size_t i = 0; i < v->nannounced; i++) {
-        const struct key_ref *k = &v->announced[i];
+    for (size_t i = 0; i < v->ndeclared; i++) {
+        const struct key_ref *k = &v->declared[i];
         uint32_t hash = cache_hash(k->db, k->key);
         if (in_use(v, k->db) && !cache_find(v->cache, k->db, k->key, hash)) {
             struct key_row absent = {.db = k->db, .key = k->key, .type = ROW_NONE};
             cache_add(v->cache, row_new(&absent, hash));
         }
     }
-    view_unannounce(v);
+    view_undeclare(v);
 }
 
 void view_begin_shared(struct view *v)
@@ -101,38 +101,38 @@ void view_begin_shared(struct view *v)
     v->counts_stale = v->counts_unsaved = false;
     cache_drop(v->cache);
     residents_drop_all(&v->residents);
-    take_announced(v);
+    take_declared(v);
 }
 
-enum status view_load_announced(struct view *v, struct error *err)
+enum status view_load_declared(struct view *v, struct error *err)
 {
     enum status st = ST_OK;
     size_t n = 0;
-    sort_announced(v);
-    for (size_t i = 0; i < v->nannounced; i++) {
-        const struct key_ref *k = &v->announced[i];
+    sort_declared(v);
+    for (size_t i = 0; i < v->ndeclared; i++) {
+        const struct key_ref *k = &v->declared[i];
         if (!cache_find(v->cache, k->db, k->key, cache_hash(k->db, k->key)))
-            v->announced[n++] = *k;
+            v->declared[n++] = *k;
     }
-    v->nannounced = n;
-    if (n > 0 && (st = store_get_keys(v->store, v->announced, n, take_row, v, err)) == ST_OK)
-        take_announced(v);
+    v->ndeclared = n;
+    if (n > 0 && (st = store_get_keys(v->store, v->declared, n, take_row, v, err)) == ST_OK)
+        take_declared(v);
     for (size_t i = 0; i < v->nloaded; i++)
         row_free(v->loaded[i]);
     v->nloaded = 0;
-    view_unannounce(v);
+    view_undeclare(v);
     return st;
 }
 
-enum status view_fetch_announced(struct view *v)
+enum status view_fetch_declared(struct view *v)
 {
-    return view_load_announced(v, v->err);
+    return view_load_declared(v, v->err);
 }
 
-void view_unannounce(struct view *v)
+void view_undeclare(struct view *v)
 {
-    v->nannounced = 0;
-    v->announced_everything = false;
+    v->ndeclared = 0;
+    v->declared_everything = false;
 }
 
 void view_shared_release(struct view *v)
@@ -140,5 +140,5 @@ void view_shared_release(struct view *v)
     for (size_t i = 0; i < v->nloaded; i++)
         row_free(v->loaded[i]);
     mem_free(v->loaded);
-    mem_free(v->announced);
+    mem_free(v->declared);
 }

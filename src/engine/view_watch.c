@@ -70,7 +70,7 @@ void view_touch(struct view *v, uint32_t number, struct slice key)
             touch(v, w);
 }
 
-enum status view_grave(struct view *v, uint32_t db, struct slice key, int64_t *ret)
+enum status view_tombstone(struct view *v, uint32_t db, struct slice key, int64_t *ret)
 {
     struct row *r;
     *ret = 0;

@@ -8,17 +8,17 @@
 #include "base/mem.h"
 #include "base/rand.h"
 #include "base/vec.h"
-#include "command/announce.h"
-#include "command/block.h"
-#include "command/command.h"
-#include "command/http.h"
 #include "engine/engine.h"
+#include "exec/block.h"
+#include "exec/command.h"
+#include "exec/declare.h"
+#include "http/api.h"
 #include "server/worker_internal.h"
 
 #define CLIENT_CALLS  1000               /* of one client in a turn */
 #define PENDING_BYTES ((size_t)32 << 20) /* changes, or replies, beyond which a batch ends early */
 
-#define ANNOUNCED_KEYS 2000 /* in one transaction over tables that are shared */
+#define DECLARED_KEYS 2000 /* in one transaction over tables that are shared */
 
 #define TRIES     8 /* to run a transaction that others are in the way of */
 #define ALONE_TRY 4 /* from this one on it keeps other writers out */
@@ -56,7 +56,7 @@ static void expect_key(struct worker *w, struct batch_call *call)
     if (!spec->flags || spec->keyword || spec->index >= call->argc)
         return;
     call->keyed = true;
-    call->key = view_expect(w->server.view, call->client->session.db, call->argv[spec->index]);
+    call->key = view_prefetch(w->executor.view, call->client->session.db, call->argv[spec->index]);
 }
 
 static void mark_ready(struct worker *w, struct client *c)
@@ -103,13 +103,14 @@ void batch_gather(struct worker *w, struct client *c)
 
 static bool has_to_wait(struct worker *w, const struct batch_call *call)
 {
-    bool full = engine_full(w->server.engine);
-    if (w->server.pause == PAUSE_NONE && !w->lock_since_us && !full)
+    bool full = engine_full(w->executor.engine);
+    if (w->executor.pause == PAUSE_NONE && !w->lock_since_us && !full)
         return false;
     if (call->deadline_us && worker_now(w) >= call->deadline_us)
         return false;
     bool may_write = call->client->protocol->may_write(call);
-    return (may_write && (w->lock_since_us || full)) || server_paused(&w->server, may_write, worker_now(w));
+    return (may_write && (w->lock_since_us || full)) ||
+           executor_paused(&w->executor, may_write, worker_now(w));
 }
 
 /* Runs one call; returns how much it said. */
@@ -133,10 +134,10 @@ static size_t run_call(struct worker *w, const struct batch_call *call, const st
     size_t said = c->out.len - start;
     if (said) {
         client_touch(c);
-        if (w->server.sync_wanted || w->server.durability_wanted)
-            wait = WAIT_FOR_SYNC;
+        if (w->executor.sync_wanted || w->executor.durability_wanted)
+            wait = HELD_FOR_SYNC;
         if (wait)
-            waits_add(w, c, start, wait, call->deadline_us);
+            held_add(w, c, start, wait, call->deadline_us);
     }
     return said;
 }
@@ -159,25 +160,25 @@ static void log_failure(const char *what, const struct error *err)
 /* Commits, of this batch or of earlier ones, have failed. */
 static void commits_failed(struct worker *w, int64_t from, const struct error *err)
 {
-    server_note_failure(&w->server, err->code);
+    executor_note_failure(&w->executor, err->code);
     if (worker_may_warn(w, &w->commit_warned_us))
         log_failure("a batch could not be committed", err);
-    waits_fail(w, from, err);
+    held_fail(w, from, err);
     http_fail_outcomes(w->http, from, err);
 }
 
 void batch_progress(struct worker *w)
 {
     struct error err;
-    if (engine_progress(w->server.engine, &err) != ST_OK) {
-        commits_failed(w, engine_durable(w->server.engine) + 1, &err);
+    if (engine_progress(w->executor.engine, &err) != ST_OK) {
+        commits_failed(w, engine_durable(w->executor.engine) + 1, &err);
         w->stop |= err.code == ST_LOCKED; /* another server has the tables now */
         if (err.code == ST_LOST) {        /* nothing may be built on what memory has */
             w->fatal = err;
             w->stop = true;
         }
     }
-    waits_settle(w);
+    held_settle(w);
     http_settle_outcomes(w->http);
 }
 
@@ -186,22 +187,22 @@ void batch_progress(struct worker *w)
 static void sync_saved(struct worker *w)
 {
     struct error err;
-    if (engine_sync(w->server.engine, &err) == ST_OK) {
-        server_saved(w->server.commons);
-        waits_synced(w);
+    if (engine_sync(w->executor.engine, &err) == ST_OK) {
+        server_saved(w->executor.server);
+        held_synced(w);
         return;
     }
-    server_note_failure(&w->server, err.code);
+    executor_note_failure(&w->executor, err.code);
     log_failure("the database could not be synced", &err);
-    waits_fail(w, WAIT_FOR_SYNC, &err);
+    held_fail(w, HELD_FOR_SYNC, &err);
 }
 
 /* Of all workers, who stand still. Where there are several, none of their stores can refuse. */
-static enum status set_durability(struct team *t, enum durability d, struct error *err)
+static enum status set_durability(struct workers *t, enum durability d, struct error *err)
 {
     enum status st = ST_OK;
     for (uint32_t i = 0; i < t->n && st == ST_OK; i++)
-        st = store_set_durability(engine_store(t->workers[i]->server.engine), d, err);
+        st = store_set_durability(engine_store(t->workers[i]->executor.engine), d, err);
     return st;
 }
 
@@ -211,17 +212,17 @@ static void change_durability(struct worker *w, bool committed)
 {
     struct config *config = worker_config(w);
     struct error err;
-    if (committed && set_durability(w->team, (enum durability)config->durability, &err) == ST_OK) {
-        w->team->durability = config->durability;
-        waits_synced(w);
+    if (committed && set_durability(w->workers, (enum durability)config->durability, &err) == ST_OK) {
+        w->workers->durability = config->durability;
+        held_synced(w);
         return;
     }
-    config->durability = w->team->durability;
+    config->durability = w->workers->durability;
     if (!committed) /* which it was told */
         return;
-    server_note_failure(&w->server, err.code);
+    executor_note_failure(&w->executor, err.code);
     log_failure("durability could not be changed", &err);
-    waits_fail(w, WAIT_FOR_SYNC, &err);
+    held_fail(w, HELD_FOR_SYNC, &err);
 }
 
 /* The keys of calls that come soon are fetched from memory while this one runs. */
@@ -229,10 +230,10 @@ static void look_ahead(const struct worker *w, size_t at)
 {
     const struct batch *b = &w->batch;
     if (at + SOON < b->ncalls && b->calls[at + SOON].keyed)
-        view_expect_soon(w->server.view, &b->calls[at + SOON].key);
+        view_prefetch_soon(w->executor.view, &b->calls[at + SOON].key);
     if (at + NEXT < b->ncalls && b->calls[at + NEXT].keyed)
-        view_expect_next(w->server.view, &b->calls[at + NEXT].key);
-    view_expect_now(w->server.view, b->calls[at].keyed ? &b->calls[at].key : NULL);
+        view_prefetch_next(w->executor.view, &b->calls[at + NEXT].key);
+    view_prefetch_now(w->executor.view, b->calls[at].keyed ? &b->calls[at].key : NULL);
 }
 
 /* Whether the lock was to be had. Those who write wait for as long as busy-timeout says, then they are told.
@@ -251,33 +252,33 @@ static void note_lock(struct worker *w, bool held)
 static enum status begin(struct worker *w, struct error *write_err, struct error *err)
 {
     bool write = w->batch.write && !(w->lock_since_us && worker_now(w) < w->lock_retry_us);
-    enum status st = engine_begin(w->server.engine, write, write_err, err);
+    enum status st = engine_begin(w->executor.engine, write, write_err, err);
     if (write)
         note_lock(w, write_err->code == ST_BUSY);
     if (write_err->code != ST_OK)
-        server_note_failure(&w->server, write_err->code);
+        executor_note_failure(&w->executor, write_err->code);
     if (write_err->code != ST_OK && write_err->code != ST_BUSY && worker_may_warn(w, &w->commit_warned_us))
         log_failure("the database cannot be written", write_err);
     if (st != ST_OK)
-        server_note_failure(&w->server, st);
+        executor_note_failure(&w->executor, st);
     return st;
 }
 
 /* Where reads are round trips: what the calls from `at` on will use. Returns where it is enough. */
-static size_t announce(struct worker *w, size_t at)
+static size_t declare(struct worker *w, size_t at)
 {
     struct batch *b = &w->batch;
     size_t n = 0;
-    if (!view_wants_announcements(w->server.view))
+    if (!view_wants_declarations(w->executor.view))
         return b->ncalls;
-    if (b->write && w->server.nwaiters)
-        block_announce(&w->server);
-    for (; at < b->ncalls && n < ANNOUNCED_KEYS; at++) {
+    if (b->write && w->executor.nwaiters)
+        block_declare(&w->executor);
+    for (; at < b->ncalls && n < DECLARED_KEYS; at++) {
         const struct batch_call *call = &b->calls[at];
         if (call->http)
-            n += http_announce(w->http, call->http);
+            n += http_declare(w->http, call->http);
         else if (call->cmd && call->argc)
-            n += announce_call(&w->server, &call->client->session, call->cmd, call->argv, call->argc);
+            n += declare_call(&w->executor, &call->client->session, call->cmd, call->argv, call->argc);
     }
     return at;
 }
@@ -294,19 +295,19 @@ struct transaction {
 /* Others may be in the way of it, and then its calls can be run again. */
 static bool may_run_again(const struct worker *w, const struct batch_call *call)
 {
-    return engine_store(w->server.engine)->contended && !call->client->protocol->goes_outside(call);
+    return engine_store(w->executor.engine)->contended && !call->client->protocol->goes_outside(call);
 }
 
 /* What the call would use is not this worker's alone. */
 static bool needs_all(const struct worker *w, const struct batch_call *call)
 {
-    return !team_alone(w->team) && call->client->protocol->is_whole(call);
+    return !workers_alone(w->workers) && call->client->protocol->stops_workers(call);
 }
 
 /* Whether a call has no place in a transaction with others. */
 static bool stands_alone(const struct worker *w, const struct batch_call *call)
 {
-    return call->alone || (engine_store(w->server.engine)->contended && !may_run_again(w, call)) ||
+    return call->alone || (engine_store(w->executor.engine)->contended && !may_run_again(w, call)) ||
            needs_all(w, call);
 }
 
@@ -316,7 +317,7 @@ static struct transaction not_now(struct worker *w, const struct transaction *be
 {
     struct transaction t = *begun;
     if (t.begun)
-        t.failed = engine_commit(w->server.engine, &t.ticket, &t.err) != ST_OK;
+        t.failed = engine_commit(w->executor.engine, &t.ticket, &t.err) != ST_OK;
     t.at = at;
     t.failed = true;
     t.err = *why;
@@ -341,29 +342,29 @@ static bool needs_none(const struct batch *b, size_t at)
 static struct transaction run_once(struct worker *w, size_t at)
 {
     struct batch *b = &w->batch;
-    struct engine *engine = w->server.engine;
+    struct engine *engine = w->executor.engine;
     struct transaction t = {0};
     struct error write_err = {.code = ST_OK};
     size_t said = 0, first = at, end = b->ncalls;
     if (!needs_none(b, at)) {
-        end = announce(w, at);
+        end = declare(w, at);
         t.begun = begin(w, &write_err, &t.err) == ST_OK;
-        w->server.unreadable = !t.begun;
+        w->executor.unreadable = !t.begun;
         if (!t.begun)
             write_err = t.err;
     }
     if (w->rerun.on && write_err.code == ST_CONFLICT)
         return not_now(w, &t, at, &write_err);
-    block_begin(&w->server);
-    w->server.clock_us = clock_mono_us();
-    w->server.end_batch = w->server.sync_wanted = w->server.durability_wanted = false;
+    block_begin(&w->executor);
+    w->executor.clock_us = clock_mono_us();
+    w->executor.end_batch = w->executor.sync_wanted = w->executor.durability_wanted = false;
     while (at < end && said < PENDING_BYTES && engine_pending_bytes(engine) < PENDING_BYTES &&
-           !w->server.end_batch && !engine_conflicted(engine)) {
+           !w->executor.end_batch && !engine_conflicted(engine)) {
         bool alone = stands_alone(w, &b->calls[at]);
         if (alone && at > first)
             break;
         look_ahead(w, at);
-        w->server.end_batch = alone;
+        w->executor.end_batch = alone;
         said += run_call(w, &b->calls[at++], &write_err);
     }
     t.at = at;
@@ -374,7 +375,7 @@ static struct transaction run_once(struct worker *w, size_t at)
 /* A few milliseconds, more each time, and not the same for everybody. */
 static void pause_before(struct worker *w, int try)
 {
-    uint64_t us = (uint64_t)try * (1000 + rand_below(view_rand(w->server.view), 4000));
+    uint64_t us = (uint64_t)try * (1000 + rand_below(view_rand(w->executor.view), 4000));
     struct timespec t = {.tv_nsec = (long)us * 1000};
     nanosleep(&t, NULL);
 }
@@ -384,7 +385,7 @@ static void pause_before(struct worker *w, int try)
 static struct transaction run_nth(struct worker *w, size_t at, int try)
 {
     if (try >= ALONE_TRY)
-        view_announce_everything(w->server.view);
+        view_declare_everything(w->executor.view);
     return run_once(w, at);
 }
 
@@ -400,8 +401,8 @@ static struct transaction run_often(struct worker *w, size_t at)
             return t;
         }
         rerun_take_back(w);
-        server_note_failure(&w->server, ST_CONFLICT);
-        w->server.stats.reruns++;
+        executor_note_failure(&w->executor, ST_CONFLICT);
+        w->executor.stats.reruns++;
         pause_before(w, try);
     }
     return run_nth(w, at, try);
@@ -412,17 +413,17 @@ static size_t run_transaction(struct worker *w, size_t at)
 {
     bool whole = needs_all(w, &w->batch.calls[at]);
     if (whole)
-        team_hold(w);
+        workers_hold(w);
     struct transaction t = run_often(w, at);
     if (t.failed)
         commits_failed(w, t.ticket, &t.err);
-    else if (w->server.sync_wanted)
+    else if (w->executor.sync_wanted)
         sync_saved(w);
-    if (w->server.durability_wanted)
+    if (w->executor.durability_wanted)
         change_durability(w, !t.failed);
     if (whole)
-        team_release(w->team);
-    server_tell_others(&w->server);
+        workers_release(w->workers);
+    executor_tell_others(&w->executor);
     batch_progress(w);
     flush_clients(w);
     return t.at;
@@ -436,7 +437,7 @@ void batch_run(struct worker *w)
         at = run_transaction(w, at);
     if (b->ncalls) {
         w->batches++;
-        histogram_add(&w->server.stats.batch_commands, b->ncalls);
+        histogram_add(&w->executor.stats.batch_commands, b->ncalls);
     }
     for (size_t i = 0; i < b->nclients; i++)
         client_batch_done(b->clients[i]);
@@ -450,12 +451,12 @@ void batch_run(struct worker *w)
 static bool anything_there(struct worker *w)
 {
     struct error write_err, err;
-    struct engine *engine = w->server.engine;
-    block_announce(&w->server);
+    struct engine *engine = w->executor.engine;
+    block_declare(&w->executor);
     if (engine_begin(engine, false, &write_err, &err) != ST_OK)
         return false;
     engine_enter(engine);
-    bool any = block_anything(&w->server);
+    bool any = block_anything(&w->executor);
     engine_leave(engine, false);
     return engine_commit(engine, NULL, &err) == ST_OK && any;
 }
@@ -464,24 +465,24 @@ bool batch_poll(struct worker *w)
 {
     struct error write_err, err;
     int64_t ticket;
-    uint32_t waiting = w->server.nwaiters;
+    uint32_t waiting = w->executor.nwaiters;
     bool again = false;
     if (!anything_there(w))
         return false;
     w->batch.write = true;
-    block_announce(&w->server);
+    block_declare(&w->executor);
     if (begin(w, &write_err, &err) == ST_OK) {
         rerun_begin(w);
-        w->server.clock_us = clock_mono_us();
+        w->executor.clock_us = clock_mono_us();
         if (write_err.code == ST_OK) {
-            block_begin(&w->server);
-            block_serve_all(&w->server, &write_err);
+            block_begin(&w->executor);
+            block_serve_all(&w->executor, &write_err);
         }
-        enum status st = engine_commit(w->server.engine, &ticket, &err);
+        enum status st = engine_commit(w->executor.engine, &ticket, &err);
         again = st == ST_CONFLICT;
         if (again) {
             rerun_take_back(w);
-            server_note_failure(&w->server, st);
+            executor_note_failure(&w->executor, st);
         } else {
             rerun_end(w);
         }
@@ -489,8 +490,8 @@ bool batch_poll(struct worker *w)
             commits_failed(w, ticket, &err);
     }
     w->batch.write = false;
-    server_tell_others(&w->server);
+    executor_tell_others(&w->executor);
     batch_progress(w);
     flush_clients(w);
-    return again || w->server.nwaiters != waiting;
+    return again || w->executor.nwaiters != waiting;
 }

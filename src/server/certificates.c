@@ -23,7 +23,7 @@ static struct tls_options options(const struct config *c)
     };
 }
 
-enum status certificates_load(struct team *t, struct error *err)
+enum status certificates_load(struct workers *t, struct error *err)
 {
     const struct config *config = t->config;
     const struct tls_options wanted = options(config);

@@ -5,11 +5,11 @@
 
 #include "base/status.h"
 
-struct team;
+struct workers;
 
 /* Connections from now on get what the configuration names; those that exist keep what they have. When it
    cannot be used everything stays as it was, and the log says why. Does nothing when no port has TLS. The
    workers do not run. */
-enum status certificates_load(struct team *t, struct error *err) MUST_CHECK;
+enum status certificates_load(struct workers *t, struct error *err) MUST_CHECK;
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/vec.h"
-#include "command/block.h"
+#include "exec/block.h"
 #include "server/worker_internal.h"
 
 #define READ_MIN     ((size_t)16 << 10) /* room that an ordinary read has at least */
@@ -35,7 +35,7 @@ static size_t backlog(const struct client *c)
 /* Of that, what need not wait for a commit. */
 static size_t sendable(const struct client *c)
 {
-    return waits_free_output(c->worker, c) - c->sent;
+    return held_free_output(c->worker, c) - c->sent;
 }
 
 static void drop_sent(struct client *c)
@@ -81,11 +81,11 @@ static void change_state(struct client *c, enum client_state state)
     if (state != CLIENT_DEAD)
         return;
     watch_writing(c, false);
-    waits_forget(c->worker, c);
+    held_forget(c->worker, c);
     event_del(&c->block_event);
-    block_forget(&c->worker->server, &c->session);
+    block_forget(&c->worker->executor, &c->session);
     conn_close(&c->conn);
-    server_remove_session(&c->worker->server, &c->session);
+    executor_remove_session(&c->worker->executor, &c->session);
     worker_uncount(c->worker);
     VEC_PUSH(c->worker->dead.items, c->worker->dead.len, c->worker->dead.cap) = c;
 }
@@ -168,7 +168,7 @@ static void throw_away(struct client *c)
     char waste[READ_MIN];
     size_t n = 0;
     enum conn_io done = conn_read(&c->conn, waste, sizeof waste, &n);
-    c->worker->server.stats.net_in += n;
+    c->worker->executor.stats.net_in += n;
     if (done == CONN_CLOSED || done == CONN_FAILED)
         client_kill(c);
 }
@@ -195,14 +195,14 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
         client_kill(c);
         return;
     }
-    w->server.stats.net_in += n;
-    w->server.stats.reads++;
+    w->executor.stats.net_in += n;
+    w->executor.stats.reads++;
     c->session.active_us = worker_now(w);
     c->in.len += n;
     c->filled = n == room;
     if (c->in.len - c->done > worker_config(w)->client_query_buffer_limit) {
         log_close(c, LOG_WARNING, "closing a client that sent more than client-query-buffer-limit");
-        w->server.stats.closed[CLOSED_QUERY_LIMIT]++;
+        w->executor.stats.closed[CLOSED_QUERY_LIMIT]++;
         client_kill(c);
         return;
     }
@@ -257,7 +257,7 @@ static bool over_limit(struct client *c)
     if (!over)
         return false;
     log_close(c, LOG_WARNING, "closing a client over client-output-buffer-limit");
-    c->worker->server.stats.closed[CLOSED_OUTPUT_LIMIT]++;
+    c->worker->executor.stats.closed[CLOSED_OUTPUT_LIMIT]++;
     client_kill(c);
     return true;
 }
@@ -294,8 +294,8 @@ void client_flush(struct client *c)
         case CONN_OK:
             c->sent += n;
             c->flushed_us = worker_now(c->worker);
-            c->worker->server.stats.net_out += n;
-            c->worker->server.stats.writes++;
+            c->worker->executor.stats.net_out += n;
+            c->worker->executor.stats.writes++;
             break;
         case CONN_AGAIN:
             break;
@@ -339,14 +339,14 @@ void client_tick(struct client *c, int64_t now_us)
     bool ending = c->state == CLIENT_DRAINING || c->eof;
     if (ending && now_us - c->flushed_us > DRAIN_MAX_US && idle > DRAIN_MAX_US) {
         log_close(c, LOG_INFO, "closing a client that does not take its last replies");
-        c->worker->server.stats.closed[CLOSED_UNREAD]++;
+        c->worker->executor.stats.closed[CLOSED_UNREAD]++;
         client_kill(c);
         return;
     }
     if (config->timeout_ms && !c->session.monitor && !c->paused && !c->session.blocked &&
         (uint64_t)idle / 1000 > config->timeout_ms) {
         log_close(c, LOG_DEBUG, "closing an idle client");
-        c->worker->server.stats.closed[CLOSED_IDLE]++;
+        c->worker->executor.stats.closed[CLOSED_IDLE]++;
         client_kill(c);
         return;
     }
@@ -422,7 +422,7 @@ static void session_reply_end(struct session *s, int64_t wait)
     if (c->out.len != c->reply_start) {
         client_touch(c);
         if (wait)
-            waits_add(c->worker, c, c->reply_start, wait, 0);
+            held_add(c->worker, c, c->reply_start, wait, 0);
     }
     if (s->blocked)
         return;
@@ -441,7 +441,7 @@ static void on_block_timeout(evutil_socket_t fd, short what, void *arg)
     if (clock_mono_us() < c->block_until_us)
         arm_block_timer(c);
     else
-        block_give_up(&c->worker->server, &c->session, false);
+        block_give_up(&c->worker->executor, &c->session, false);
 }
 
 static const struct session_ops client_ops = {
@@ -466,8 +466,8 @@ struct client_before client_before(struct client *c)
         .stalled = c->stalled,
         .done = c->done,
         .output = c->out.len,
-        .wait_first = c->wait_first,
-        .wait_last = c->wait_last,
+        .held_first = c->held_first,
+        .held_last = c->held_last,
         .block_until_us = c->block_until_us,
     };
 }
@@ -485,7 +485,7 @@ void client_take_back(const struct client_before *was)
 {
     struct client *c = was->client;
     if (c->state == CLIENT_DEAD) {
-        block_forget(&c->worker->server, &c->session);
+        block_forget(&c->worker->executor, &c->session);
         return;
     }
     if (c->state != was->state || c->paused != was->paused)
@@ -493,8 +493,8 @@ void client_take_back(const struct client_before *was)
     c->stalled = was->stalled;
     c->done = was->done;
     c->out.len = was->output;
-    c->wait_first = was->wait_first;
-    c->wait_last = was->wait_last;
+    c->held_first = was->held_first;
+    c->held_last = was->held_last;
     c->block_until_us = was->block_until_us;
     event_del(&c->block_event);
     if (c->session.blocked && c->block_until_us)
@@ -517,12 +517,13 @@ struct client *client_new(struct worker *w, struct conn conn, const struct proto
     c->session.fd = conn.fd;
     c->session.unix_socket = conn.local;
     c->session.way = conn.local ? WAY_UNIX : conn.tls ? WAY_TLS : WAY_TCP;
-    conn_addresses(&conn, w->team->entrances[ENTRANCE_RESP].listener.path, c->session.addr, c->session.laddr);
+    conn_addresses(&conn, w->workers->listeners[LISTEN_RESP].listener.path, c->session.addr,
+                   c->session.laddr);
     conn_tune(&conn, config->tcp_keepalive_ms);
     protocol->open(c);
     conn_attach(&c->conn, w->base, on_readable, on_writable, c);
     evtimer_assign(&c->block_event, w->base, on_block_timeout, c);
-    server_add_session(&w->server, &c->session);
+    executor_add_session(&w->executor, &c->session);
     watch_reading(c, true);
     return c;
 }

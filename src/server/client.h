@@ -6,7 +6,7 @@
             0      done                          parsed            in.len
 
    Output is one buffer of which `sent` bytes have left. Replies of a batch are appended while it runs and
-   leave when what they tell of is durable (waits.h).
+   leave when what they tell of is durable (held.h).
 
    Reading and output. Some clients send a whole pipeline before they read the first reply, so a server that
    stops reading because replies pile up may wait for a client that waits for it. Redis reads on and lets the
@@ -21,7 +21,7 @@
 #include <event2/event_struct.h>
 
 #include "base/buf.h"
-#include "command/session.h"
+#include "exec/session.h"
 #include "net/conn.h"
 #include "proto/resp.h"
 #include "proto/resp_reply.h"
@@ -69,7 +69,7 @@ struct client {
     size_t sent;
     size_t reply_start;             /* in out, of a reply to a blocked client */
     uint64_t out_base;              /* output that has left the buffer */
-    uint64_t wait_first, wait_last; /* numbers of its waits, 0: none */
+    uint64_t held_first, held_last; /* numbers of its waits, 0: none */
     int64_t soft_since_us;          /* output has been above the soft limit since; 0: it is not */
     int64_t flushed_us;             /* when output last moved */
 };
@@ -112,7 +112,7 @@ struct client_before {
     enum client_state state;
     bool paused, stalled;
     size_t done, output;
-    uint64_t wait_first, wait_last;
+    uint64_t held_first, held_last;
     int64_t block_until_us;
 };
 struct client_before client_before(struct client *c);

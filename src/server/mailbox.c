@@ -18,7 +18,7 @@ void mailbox_release(struct mailbox *m)
     bool lost;
     for (struct letter *l = mailbox_take(m, &lost), *next; l; l = next) {
         next = l->next;
-        if (l->entrance >= 0)
+        if (l->listener >= 0)
             conn_close(&l->conn);
         letter_free(l);
     }
@@ -32,10 +32,10 @@ static void add(struct mailbox *m, struct letter *l)
     m->end = &l->next;
 }
 
-void mailbox_post_conn(struct mailbox *m, struct conn conn, int entrance)
+void mailbox_post_conn(struct mailbox *m, struct conn conn, int listener)
 {
     struct letter *l = mem_zalloc(sizeof *l);
-    l->entrance = entrance;
+    l->listener = listener;
     l->conn = conn;
     pthread_mutex_lock(&m->lock);
     add(m, l);
@@ -45,7 +45,7 @@ void mailbox_post_conn(struct mailbox *m, struct conn conn, int entrance)
 void mailbox_post_line(struct mailbox *m, struct slice line)
 {
     struct letter *l = mem_zalloc(sizeof *l + line.n);
-    l->entrance = -1;
+    l->listener = -1;
     memcpy(l->bytes, line.p, line.n);
     l->line = slice_of(l->bytes, line.n);
     pthread_mutex_lock(&m->lock);

@@ -12,7 +12,7 @@
 
 struct letter {
     struct letter *next;
-    int entrance;     /* by which the connection came; -1: it is a line */
+    int listener;     /* by which the connection came; -1: it is a line */
     struct conn conn; /* not attached to a loop */
     struct slice line;
     char bytes[]; /* of the line */
@@ -33,7 +33,7 @@ void mailbox_release(struct mailbox *m);
 
 /* From any thread. A line that the reader does not come to read is lost, so that a worker that waits for its
    database cannot make the others fill the memory. */
-void mailbox_post_conn(struct mailbox *m, struct conn conn, int entrance);
+void mailbox_post_conn(struct mailbox *m, struct conn conn, int listener);
 void mailbox_post_line(struct mailbox *m, struct slice line);
 
 /* Takes out all there is, oldest first; the caller frees each. *ret_lost: there were more lines. */

@@ -42,7 +42,7 @@ struct protocol {
     bool (*goes_outside)(const struct batch_call *call);
 
     /* Whether the other workers have to stand still while it runs, as things are now. */
-    bool (*is_whole)(const struct batch_call *call);
+    bool (*stops_workers)(const struct batch_call *call);
 
     /* Runs the call and appends its answer to the client's output. Returns the ticket that must be durable
        before that may leave, 0 when there is none. */

@@ -2,8 +2,8 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "command/attempt.h"
-#include "command/http.h"
+#include "exec/attempt.h"
+#include "http/api.h"
 #include "server/worker_internal.h"
 
 void rerun_release(struct rerun *r)
@@ -16,9 +16,9 @@ void rerun_begin(struct worker *w)
 {
     struct rerun *r = &w->rerun;
     r->on = true;
-    r->waits = w->waits.next ? w->waits.next : 1;
+    r->held = w->held.next ? w->held.next : 1;
     r->outcomes = http_outcomes_made(w->http);
-    attempt_begin(&w->server);
+    attempt_begin(&w->executor);
 }
 
 void rerun_keep(struct worker *w, struct client *c)
@@ -28,7 +28,7 @@ void rerun_keep(struct worker *w, struct client *c)
         return;
     c->kept = true;
     VEC_PUSH(r->clients, r->n, r->cap) = client_before(c);
-    attempt_keep(&w->server, &c->session);
+    attempt_keep(&w->executor, &c->session);
 }
 
 static void finish(struct worker *w)
@@ -43,8 +43,8 @@ static void finish(struct worker *w)
 void rerun_take_back(struct worker *w)
 {
     const struct rerun *r = &w->rerun;
-    attempt_take_back(&w->server);
-    waits_cut(w, r->waits);
+    attempt_take_back(&w->executor);
+    held_cut(w, r->held);
     http_drop_outcomes(w->http, r->outcomes);
     for (size_t i = 0; i < r->n; i++)
         client_take_back(&r->clients[i]);
@@ -53,6 +53,6 @@ void rerun_take_back(struct worker *w)
 
 void rerun_end(struct worker *w)
 {
-    attempt_end(&w->server);
+    attempt_end(&w->executor);
     finish(w);
 }

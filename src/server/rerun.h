@@ -1,4 +1,4 @@
-/* A transaction that may have to be run again (command/attempt.h): what it has said to clients by then, where
+/* A transaction that may have to be run again (exec/attempt.h): what it has said to clients by then, where
    their input was, which replies wait. Nothing of it has left before it is committed. */
 #ifndef LARDER_SERVER_RERUN_H
 #define LARDER_SERVER_RERUN_H
@@ -15,7 +15,7 @@ struct rerun {
     bool on;
     struct client_before *clients;
     size_t n, cap;
-    uint64_t waits;    /* the number of the next one */
+    uint64_t held;     /* the number of the next one */
     uint64_t outcomes; /* of HTTP batches that nobody waits for */
 };
 

@@ -2,9 +2,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "command/latency.h"
 #include "engine/engine.h"
 #include "server/worker_internal.h"
+#include "stats/latency.h"
 
 #define STEP_US      1000 /* what a step may take */
 #define MIN_ROWS     16
@@ -32,7 +32,7 @@ static void adapt(struct sweeper *s, int64_t took_us, uint64_t did, uint32_t max
 
 static void failed(struct worker *w, const struct error *err)
 {
-    server_note_failure(&w->server, err->code);
+    executor_note_failure(&w->executor, err->code);
     /* Another process writes: there is time. */
     bool in_the_way = err->code == ST_BUSY || err->code == ST_CONFLICT;
     if (in_the_way || !worker_may_warn(w, &w->sweeper.warned_us))
@@ -45,7 +45,7 @@ static void failed(struct worker *w, const struct error *err)
 static void pass_over(struct worker *w, int64_t now_us)
 {
     struct sweeper *s = &w->sweeper;
-    w->server.stats.sweep_passes += s->pass_rows > 0;
+    w->executor.stats.sweep_passes += s->pass_rows > 0;
     if (s->pass_rows >= MUCH_ROWS)
         log_debug("swept", "rows=%llu ms=%lld", (unsigned long long)s->pass_rows,
                   (long long)(now_us - s->pass_start_us) / 1000);
@@ -67,7 +67,7 @@ int64_t sweeper_step(struct worker *w)
     struct sweeper *s = &w->sweeper;
     const struct config *config = worker_config(w);
     int64_t interval_us = (int64_t)config->sweep_interval_ms * 1000;
-    if (!config->sweep || !w->server.commons->sweep_active)
+    if (!config->sweep || !w->executor.server->sweep_active)
         return interval_us;
     uint32_t max_rows = config->sweep_batch > 0 ? (uint32_t)config->sweep_batch : 1;
     if (s->rows == 0 || s->rows > max_rows)
@@ -76,14 +76,14 @@ int64_t sweeper_step(struct worker *w)
     uint64_t did = 0;
     struct error err;
     int64_t start = clock_mono_us();
-    if (engine_sweep(w->server.engine, s->rows, &more, &did, &err) != ST_OK) {
+    if (engine_sweep(w->executor.engine, s->rows, &more, &did, &err) != ST_OK) {
         failed(w, &err);
         return interval_us;
     }
     int64_t end = clock_mono_us();
     uint64_t threshold_ms = config->latency_monitor_threshold_ms;
     if (threshold_ms && (uint64_t)(end - start) >= threshold_ms * 1000)
-        latency_add(w->server.commons->latency, "expire-cycle", (end - start) / 1000);
+        latency_add(w->executor.server->latency, "expire-cycle", (end - start) / 1000);
     if (s->pass_rows == 0)
         s->pass_start_us = start;
     s->pass_rows += did;

@@ -11,12 +11,12 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/vec.h"
-#include "command/block.h"
-#include "command/http.h"
-#include "command/monitor.h"
 #include "engine/engine.h"
+#include "exec/block.h"
+#include "http/api.h"
 #include "server/certificates.h"
 #include "server/worker_internal.h"
+#include "stats/monitor.h"
 
 #define FULL_RETRY_US 5000    /* when to look again whether the store has caught up */
 #define LAST_FLUSH_US 3000000 /* how long the end waits for replies to leave */
@@ -31,26 +31,26 @@ static void arm(struct event *timer, int64_t us)
 
 static void set_form_limits(struct worker *w)
 {
-    const struct config *c = w->team->config;
-    struct view *v = engine_view(w->server.engine);
+    const struct config *c = w->workers->config;
+    struct view *v = engine_view(w->executor.engine);
     view_set_form_limit(v, ROW_HASH, (struct form_limit){c->hash_max_entries, c->hash_max_value});
     view_set_form_limit(v, ROW_SET, (struct form_limit){c->set_max_entries, 0});
     view_set_form_limit(v, ROW_ZSET, (struct form_limit){c->zset_max_entries, c->zset_max_value});
 }
 
-static enum status config_changed(struct server *server, const struct option *o, struct error *refused)
+static enum status config_changed(struct executor *executor, const struct option *o, struct error *refused)
 {
-    struct team *t = ((struct worker *)server->worker)->team;
-    struct config *config = server->config;
+    struct workers *t = ((struct worker *)executor->worker)->workers;
+    struct config *config = executor->config;
     struct slice name = slice_str(o->name);
     struct error err;
     if (slice_is(name, "cache-memory")) {
         for (uint32_t i = 0; i < t->n; i++)
-            cache_set_budget(engine_cache(t->workers[i]->server.engine), config->cache_memory / t->n);
+            cache_set_budget(engine_cache(t->workers[i]->executor.engine), config->cache_memory / t->n);
     } else if (slice_is(name, "durability")) {
-        server->durability_wanted = server->end_batch = true;
+        executor->durability_wanted = executor->end_batch = true;
     } else if (slice_is(name, "maxclients")) {
-        entrances_fit(t);
+        listeners_fit(t);
     } else if (slice_is(name, "loglevel")) {
         log_set_level((enum log_level)config->loglevel);
     } else if (slice_is(name, "sweep") || slice_is(name, "sweep-interval")) {
@@ -70,8 +70,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd, (void)what;
     struct worker *w = arg;
-    server_tick(&w->server);
-    for (struct session *s = w->server.first, *next; s; s = next) {
+    executor_tick(&w->executor);
+    for (struct session *s = w->executor.first, *next; s; s = next) {
         next = s->next;
         client_tick((struct client *)s, worker_now(w));
     }
@@ -94,11 +94,11 @@ static void on_pause_over(evutil_socket_t fd, short what, void *arg)
 static void give_up_monitors(struct worker *w)
 {
     log_warning("closing monitoring clients, which other workers outran", NULL);
-    for (struct session *s = w->server.first, *next; s; s = next) {
+    for (struct session *s = w->executor.first, *next; s; s = next) {
         next = s->next;
         if (!s->monitor)
             continue;
-        w->server.stats.closed[CLOSED_OUTPUT_LIMIT]++;
+        w->executor.stats.closed[CLOSED_OUTPUT_LIMIT]++;
         client_kill((struct client *)s);
     }
 }
@@ -108,10 +108,10 @@ static void read_mail(struct worker *w)
     bool lost;
     for (struct letter *l = mailbox_take(&w->mailbox, &lost), *next; l; l = next) {
         next = l->next;
-        if (l->entrance >= 0)
-            entrance_admit(w, l->entrance, l->conn);
+        if (l->listener >= 0)
+            listeners_admit(w, l->listener, l->conn);
         else
-            monitor_tell(&w->server, l->line);
+            monitor_tell(&w->executor, l->line);
         letter_free(l);
     }
     if (lost)
@@ -141,14 +141,14 @@ static void wake_up(void *arg)
     worker_wake(arg);
 }
 
-static void look(struct server *s)
+static void look(struct executor *s)
 {
     struct worker *w = s->worker;
     atomic_store(&w->mailbox.look, true);
     worker_wake(w);
 }
 
-static void tell_monitors(struct server *s, struct slice line)
+static void tell_monitors(struct executor *s, struct slice line)
 {
     struct worker *w = s->worker;
     mailbox_post_line(&w->mailbox, line);
@@ -213,8 +213,8 @@ static void gather_ready(struct worker *w)
 /* How long those who are paused have to wait; 0: no longer. */
 static int64_t pause_left(struct worker *w)
 {
-    int64_t left = w->server.pause == PAUSE_NONE ? 0 : w->server.pause_until_us - worker_now(w);
-    if (engine_full(w->server.engine) && left < FULL_RETRY_US)
+    int64_t left = w->executor.pause == PAUSE_NONE ? 0 : w->executor.pause_until_us - worker_now(w);
+    if (engine_full(w->executor.engine) && left < FULL_RETRY_US)
         left = FULL_RETRY_US;
     if (w->lock_since_us && left < w->lock_retry_us - worker_now(w))
         left = w->lock_retry_us - worker_now(w);
@@ -252,7 +252,7 @@ static void tend_waiting(struct worker *w)
     } else {
         w->lock_since_us = 0;
     }
-    if (w->waits.ntimed && (answer_by = waits_expire(w, worker_now(w))) && (!until || answer_by < until))
+    if (w->held.ntimed && (answer_by = held_expire(w, worker_now(w))) && (!until || answer_by < until))
         until = answer_by;
     if (until && (left == 0 || until - worker_now(w) < left))
         left = until - worker_now(w);
@@ -291,7 +291,7 @@ static void free_dead(struct worker *w)
 }
 
 /* Over tables that others write to: how often to look for what blocked clients wait for. Soon after there was
-   something, less often while there is nothing, and hardly ever where the database tells (bell.h). */
+   something, less often while there is nothing, and hardly ever where the database tells (wakeup.h). */
 #define POLL_MIN_US  5000
 #define POLL_MAX_US  100000
 #define POLL_TOLD_US 1000000
@@ -301,8 +301,8 @@ static void poll_for_blocked(struct worker *w)
     bool told = atomic_load_explicit(&w->mailbox.look, memory_order_relaxed);
     if (told)
         atomic_store(&w->mailbox.look, false);
-    bool waiting = view_shared(w->server.view) && w->server.nwaiters;
-    told |= bell_tend(w, waiting);
+    bool waiting = view_shared(w->executor.view) && w->executor.nwaiters;
+    told |= wakeup_tend(w, waiting);
     if (!waiting) {
         w->poll_us = 0;
         return;
@@ -312,11 +312,11 @@ static void poll_for_blocked(struct worker *w)
         if ((w->poll_us || told) && batch_poll(w))
             w->poll_us = 0;
         now = clock_mono_us();
-        int64_t most = bell_works(w, now) ? POLL_TOLD_US : POLL_MAX_US;
+        int64_t most = wakeup_works(w, now) ? POLL_TOLD_US : POLL_MAX_US;
         w->poll_us = w->poll_us ? w->poll_us * 3 / 2 : POLL_MIN_US;
         if (w->poll_us > most)
             w->poll_us = most;
-        bool more = bell_tend(w, waiting); /* has come meanwhile */
+        bool more = wakeup_tend(w, waiting); /* has come meanwhile */
         w->poll_at_us = now + (more ? 0 : w->poll_us);
     }
     arm(w->poll_timer, w->poll_at_us - now);
@@ -326,17 +326,17 @@ static void reload(struct worker *w)
 {
     struct error err;
     w->reload = false;
-    team_hold(w);
-    if (certificates_load(w->team, &err) != ST_OK)
+    workers_hold(w);
+    if (certificates_load(w->workers, &err) != ST_OK)
         log_warning("the certificates stay as they were", NULL);
-    team_release(w->team);
+    workers_release(w->workers);
 }
 
 static enum status turn(struct worker *w, struct error *err)
 {
     if (w->reload)
         reload(w);
-    bool changed = team_stand(w); /* another may have given this one something to do */
+    bool changed = workers_stand(w); /* another may have given this one something to do */
     int flags = EVLOOP_ONCE | (changed || w->ready.len || w->flush.len ? EVLOOP_NONBLOCK : 0);
     w->now_us = 0;
     if (event_base_loop(w->base, flags) < 0)
@@ -358,12 +358,12 @@ static enum status turn(struct worker *w, struct error *err)
 /* The first one accepts clients, and sweeps. */
 static bool is_first(const struct worker *w)
 {
-    return w == w->team->workers[0];
+    return w == w->workers->workers[0];
 }
 
 static bool anything_unsent(const struct worker *w)
 {
-    for (const struct session *s = w->server.first; s; s = s->next) {
+    for (const struct session *s = w->executor.first; s; s = s->next) {
         const struct client *c = (const struct client *)s;
         if (c->out.len > c->sent)
             return true;
@@ -373,14 +373,14 @@ static bool anything_unsent(const struct worker *w)
 
 static enum status wind_up(struct worker *w, struct error *err)
 {
-    w->stop = w->server.stopping = true;
+    w->stop = w->executor.stopping = true;
     if (is_first(w))
-        entrances_watch(w->team, false);
+        listeners_watch(w->workers, false);
     event_del(w->sweep_timer);
     /* What has been sent is read and answered; then nothing more is. */
     arm(w->pause_timer, 0);
     enum status st = turn(w, err);
-    for (struct session *s = w->server.first, *next; s; s = next) {
+    for (struct session *s = w->executor.first, *next; s; s = next) {
         next = s->next;
         client_drain((struct client *)s);
     }
@@ -399,10 +399,10 @@ enum status worker_run(struct worker *w, struct error *err)
     event_add(w->tick, &second);
     if (is_first(w)) {
         arm(w->sweep_timer, 0);
-        entrances_watch(w->team, true);
+        listeners_watch(w->workers, true);
     }
     enum status st = ST_OK;
-    while (st == ST_OK && !w->stop && !w->server.stopping)
+    while (st == ST_OK && !w->stop && !w->executor.stopping)
         st = turn(w, err);
     if (st == ST_OK)
         st = wind_up(w, err);
@@ -436,24 +436,24 @@ static enum status open_loop(struct worker *w, struct error *err)
     return ST_OK;
 }
 
-enum status worker_new(struct team *team, struct engine *engine, struct worker **ret, struct error *err)
+enum status worker_new(struct workers *workers, struct engine *engine, struct worker **ret, struct error *err)
 {
     struct worker *w = mem_zalloc(sizeof *w);
-    w->team = team;
+    w->workers = workers;
     w->stop_fd = w->wake_fd = -1;
-    w->server.config_changed = config_changed;
-    w->server.look = look;
-    w->server.tell_monitors = tell_monitors;
-    w->server.worker = w;
-    server_init(&w->server, &team->commons, team->config, engine);
+    w->executor.config_changed = config_changed;
+    w->executor.look = look;
+    w->executor.tell_monitors = tell_monitors;
+    w->executor.worker = w;
+    executor_init(&w->executor, &workers->server, workers->config, engine);
     set_form_limits(w);
-    w->http = http_api_new(&w->server);
+    w->http = http_api_new(&w->executor);
     mailbox_init(&w->mailbox);
-    for (int i = 0; i < ENTRANCES; i++)
+    for (int i = 0; i < LISTENERS; i++)
         w->arrivals[i] = (struct arrival){w, i};
     enum status st = open_loop(w, err);
     w->handshakes.base = w->base;
-    w->handshakes.failed = &w->server.stats.rejected[REJECTED_HANDSHAKE];
+    w->handshakes.failed = &w->executor.stats.rejected[REJECTED_HANDSHAKE];
     if (st != ST_OK) {
         worker_free(w);
         return st;
@@ -473,9 +473,9 @@ void worker_free(struct worker *w)
 {
     if (!w)
         return;
-    engine_on_progress(w->server.engine, NULL, NULL);
-    while (w->server.first)
-        client_kill((struct client *)w->server.first);
+    engine_on_progress(w->executor.engine, NULL, NULL);
+    while (w->executor.first)
+        client_kill((struct client *)w->executor.first);
     free_dead(w);
     mailbox_release(&w->mailbox);
     handshakes_release(&w->handshakes);
@@ -491,15 +491,15 @@ void worker_free(struct worker *w)
         close(w->stop_fd);
     if (w->wake_fd >= 0)
         close(w->wake_fd);
-    waits_release(&w->waits);
+    held_release(&w->held);
     batch_release(&w->batch);
     rerun_release(&w->rerun);
-    bell_release(w);
+    wakeup_release(w);
     mem_free(w->ready.items);
     mem_free(w->flush.items);
     mem_free(w->paused.items);
     mem_free(w->dead.items);
     http_api_free(w->http);
-    server_release(&w->server);
+    executor_release(&w->executor);
     mem_free(w);
 }

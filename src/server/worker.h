@@ -1,16 +1,16 @@
 /* A thread's share of the server: a loop, its clients, an engine. Nothing here is global: several workers
-   live in one process, as a team (team.h). */
+   live in one process, together (workers.h). */
 #ifndef LARDER_SERVER_WORKER_H
 #define LARDER_SERVER_WORKER_H
 
 #include "base/status.h"
 
 struct engine;
-struct team;
+struct workers;
 struct worker;
 
-/* Joins the team. */
-enum status worker_new(struct team *team, struct engine *engine, struct worker **ret,
+/* Joins the others. */
+enum status worker_new(struct workers *workers, struct engine *engine, struct worker **ret,
                        struct error *err) MUST_CHECK;
 
 /* Serves until it is asked to stop; then sends the replies that are still to be sent (not for ever). */

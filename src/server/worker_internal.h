@@ -5,17 +5,17 @@
 #include <event2/event.h>
 
 #include "base/clock.h"
-#include "command/server.h"
+#include "exec/executor.h"
 #include "net/handshake.h"
 #include "server/batch.h"
-#include "server/bell.h"
 #include "server/client.h"
+#include "server/held.h"
 #include "server/mailbox.h"
 #include "server/rerun.h"
 #include "server/sweeper.h"
-#include "server/team_internal.h"
-#include "server/waits.h"
+#include "server/wakeup.h"
 #include "server/worker.h"
+#include "server/workers_internal.h"
 
 #define WARN_EVERY_US 10000000
 
@@ -24,20 +24,20 @@ struct client_list {
     size_t len, cap;
 };
 
-/* Connections of one entrance that come to one worker. */
+/* Connections of one listener that come to one worker. */
 struct arrival {
     struct worker *worker;
-    int entrance;
+    int listener;
 };
 
 struct worker {
-    struct team *team;
-    struct server server;
+    struct workers *workers;
+    struct executor executor;
     struct http_api *http;
     struct event_base *base;
     struct mailbox mailbox;
     _Atomic uint32_t nclients; /* that were let in and sent here, from then on until they have gone */
-    struct arrival arrivals[ENTRANCES];
+    struct arrival arrivals[LISTENERS];
     struct handshakes handshakes;
     struct event *tick, *sweep_timer, *pause_timer, *poll_timer, *stop_event, *wake_event;
     int stop_fd; /* an eventfd: worker_stop writes to it */
@@ -54,9 +54,9 @@ struct worker {
     int64_t lock_since_us;       /* 0: nobody waits for it */
     int64_t lock_retry_us;       /* when to try again */
     int64_t poll_us, poll_at_us; /* how long between two looks for blocked clients, and when is the next */
-    struct bell bell;
+    struct wakeup wakeup;
     struct batch batch;
-    struct waits waits;
+    struct held_replies held;
     struct rerun rerun;
     struct sweeper sweeper;
     struct client_list ready;  /* have input to parse without waiting for more */
@@ -92,7 +92,7 @@ static inline void worker_uncount(struct worker *w)
 
 static inline struct config *worker_config(const struct worker *w)
 {
-    return w->server.config;
+    return w->executor.config;
 }
 
 #endif

@@ -3,7 +3,8 @@
 
    One driver for each database, found by the scheme of a URL; driver.c lists them. A connection and its
    statements belong to one thread. The texts of statements are the caller's; where databases differ in their
-   SQL, the texts are kept side by side by dialect (store/schema.c, store/statements.c). */
+   SQL, the texts are kept side by side by dialect (store/sqlite/schema.c, store/sqlite/sqlite_statements.c).
+ */
 #ifndef LARDER_SQL_DRIVER_H
 #define LARDER_SQL_DRIVER_H
 

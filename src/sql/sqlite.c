@@ -379,7 +379,7 @@ static enum status do_sync(struct sql *base, struct error *err)
     if (!c->wal)
         return ST_OK;
     enum status st = check_files(c, err);
-    if (st == ST_OK && !wal_is_whole(c->wal))
+    if (st == ST_OK && !wal_stops_workers(c->wal))
         st = try_log(c, err);
     return st == ST_OK ? wal_sync(c->wal, err) : st;
 }

@@ -164,7 +164,7 @@ void sqlite_close(struct sql *base)
     struct sqlite *c = conn_of(base);
     sqlite_rollback(base);
     if (c->wal) {
-        bool whole = wal_is_whole(c->wal) && !walfile_is_cut(c->walfile);
+        bool whole = wal_stops_workers(c->wal) && !walfile_is_cut(c->walfile);
         wal_stop(c->wal);
         if (whole)
             (void)sqlite3_wal_checkpoint_v2(c->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);

@@ -1,5 +1,5 @@
 /* What every holder of rows has to agree on: which columns a table's items have, and in which order scans
-   hand rows out. The SQL of statements.c says the same to a database. */
+   hand rows out. The SQL of sqlite_statements.c says the same to a database. */
 #ifndef LARDER_STORE_ROWS_H
 #define LARDER_STORE_ROWS_H
 

@@ -5,8 +5,8 @@
    Rows come as they stand in the tables, expired and deleted ones included, unless a function says otherwise;
    what they mean is the engine's business.
 
-   Implementations: sqlstore.c over a driver of sql/; fault.c decorates any of them for tests. The tables
-   are described in store/schema.h. tests/contract runs over every implementation. */
+   Implementations: sqlite_store.c over a driver of sql/; fault.c decorates any of them for tests. The tables
+   are described in store/sqlite/schema.h. tests/contract runs over every implementation. */
 #ifndef LARDER_STORE_STORE_H
 #define LARDER_STORE_STORE_H
 
@@ -131,7 +131,7 @@ struct changes {
        should another seq stand for another key by now, the row gets a new one (on a database server, also
        when the tables have no such row). The order of all rows is kept. Where rows turn out not to be where
        their numbers say, a database server may answer ST_CONFLICT: it works when the same is tried again. */
-    bool hard;
+    bool replay;
     bool appeared; /* a list or a sorted set is there now where there was none */
 };
 
@@ -263,7 +263,7 @@ typedef enum status store_journal_fn(void *arg, int64_t seq, struct slice row);
 typedef void store_wake_fn(void *arg);
 
 /* Where a shared store tells that something has appeared through another server. */
-struct store_bell {
+struct store_wakeup {
     int fd;          /* becomes readable, and stays the store's */
     uint64_t number; /* another connection has another; never 0 */
 };
@@ -282,7 +282,7 @@ struct store_ops {
     /* Only of stores that several servers share, see store_shared; else NULL. */
     void (*expect)(struct store *s, const struct store_expectation *e);
     int64_t (*now_us)(const struct store *s);
-    bool (*listen)(struct store *s, bool on, struct store_bell *ret);
+    bool (*listen)(struct store *s, bool on, struct store_wakeup *ret);
     bool (*rung)(struct store *s);
     void (*counters)(const struct store *s, struct store_info *add_to);
     enum status (*begin)(struct store *s, enum store_txn kind, bool *ret_changed, struct error *err);
@@ -316,7 +316,7 @@ struct store_ops {
     enum status (*set_durability)(struct store *s, enum durability d, struct error *err);
     enum status (*sync)(struct store *s, struct error *err);
 
-    /* Only of stores that have tables, see journal.h. All within the running transaction. */
+    /* Only of stores that have tables, see encoding.h. All within the running transaction. */
     enum status (*journal_add)(struct store *s, int64_t seq, struct slice row, struct error *err);
     enum status (*journal_each)(struct store *s, store_journal_fn *fn, void *arg, struct error *err);
     enum status (*journal_applying)(struct store *s, int64_t seq, struct error *err);
@@ -409,7 +409,7 @@ static inline int64_t store_now_us(const struct store *s)
    another server, or not any more. False: nobody tells, because it is not wanted, not possible, or there is
    no connection. To be called again now and then, because a new connection has to be asked anew. What appears
    in the first moments may go unheard. */
-static inline bool store_listen(struct store *s, bool on, struct store_bell *ret)
+static inline bool store_listen(struct store *s, bool on, struct store_wakeup *ret)
 {
     return s->ops->listen && s->ops->listen(s, on, ret);
 }

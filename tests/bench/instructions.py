@@ -26,6 +26,7 @@ COMMANDS = {
     "SET": lambda i: (b"SET", b"key:%012d" % (i % KEYS), VALUE),
     "INCR": lambda i: (b"INCR", b"num:%012d" % (i % KEYS)),
     "HSET": lambda i: (b"HSET", b"myhash", b"field:%012d" % (i % KEYS), VALUE),
+    "ZADD": lambda i: (b"ZADD", b"myzset", b"%d" % (i * 7919 % 100003), b"member:%012d" % (i % KEYS)),
 }
 
 # clients, commands at a time
@@ -33,15 +34,15 @@ SHAPES = {"P1, one client": (1, 1), "P1, 50 clients": (50, 1), "P16, 50 clients"
 
 # The first that fits the source file, or the object for code that has none, is the group.
 GROUPS = [
-    ("parser", r"src/proto/resp\.c|src/server/resp\.c|src/base/num"),
-    ("dispatch", r"src/command/(dispatch|table|session|server|block|txn|announce)\.|histogram|src/base/clock"),
+    ("parser", r"src/proto/resp\.c|src/server/resp_client\.c|src/base/num"),
+    ("dispatch", r"src/exec/|src/stats/|src/command/table\.|histogram|src/base/clock"),
     ("handler", r"src/command/"),
     ("lookup", r"src/engine/cache|src/base/hash|xxhash"),
-    ("reply", r"src/proto/|src/server/waits"),
+    ("reply", r"src/proto/|src/server/held"),
     ("change set", r"src/engine/"),
-    ("memtable put", r"src/store/mem"),
-    ("journal encode", r"src/store/journal|src/base/crc32c"),
-    ("store", r"src/store/|src/sql/"),
+    ("memtable put", r"src/journal/mem"),
+    ("journal encode", r"src/journal/encoding|src/base/crc32c"),
+    ("store", r"src/store/|src/journal/|src/sql/"),
     ("sockets, batches", r"src/server/|src/net/|libevent"),
     ("buffers, arenas", r"src/base/"),
     ("allocator", r"jemalloc|malloc"),

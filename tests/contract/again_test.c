@@ -4,11 +4,11 @@
    in the journal: keys that were set again under the number of the row that was deleted. */
 #include <time.h>
 
+#include "admin/check.h"
 #include "base/clock.h"
 #include "contract/fixture.h"
-#include "store/check.h"
+#include "journal/jstore.h"
 #include "store/fault.h"
-#include "store/jstore.h"
 
 #define PATIENCE_US 20000000
 #define KEYS        80 /* more than two slices */

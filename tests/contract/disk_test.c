@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "admin/check.h"
 #include "contract/fixture.h"
-#include "store/check.h"
 
 extern char **environ;
 

@@ -174,14 +174,14 @@ int main(int argc, char **argv)
     if (!stack_open(&k, &o, NULL))
         return EXIT_FAILURE;
     session_init(&watcher, &no_socket, true);
-    watcher.id = server_next_id(&k.commons);
-    server_add_session(&k.server, &watcher);
+    watcher.id = server_next_id(&k.server);
+    executor_add_session(&k.executor, &watcher);
     RUN(sessions_go_back);
     RUN(keeps_what_was_done_well);
     RUN(watchers_are_not_disturbed);
     RUN(watchers_learn_of_every_step);
     RUN(counts_no_changes);
-    server_remove_session(&k.server, &watcher);
+    executor_remove_session(&k.executor, &watcher);
     session_release(&watcher);
     stack_close(&k);
     leave_place();

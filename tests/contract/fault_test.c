@@ -9,10 +9,10 @@
    former are nobody's failure: what is in the journal comes into the tables later. */
 #include <time.h>
 
+#include "admin/check.h"
 #include "base/clock.h"
 #include "contract/fixture.h"
 #include "contract/stack.h"
-#include "store/check.h"
 
 #define MAX_CALLS 3000
 /* Without a journal there is one thread: ThreadSanitizer would see nothing, ten times as slowly. */

@@ -3,11 +3,11 @@
    turn. */
 #include <time.h>
 
+#include "admin/check.h"
 #include "base/clock.h"
 #include "contract/fixture.h"
-#include "store/check.h"
+#include "journal/jstore.h"
 #include "store/fault.h"
-#include "store/jstore.h"
 
 #define PATIENCE_US 20000000
 #define KEYS        60

@@ -4,7 +4,7 @@
    merge_test [STEPS [SEED]]: what is printed first repeats a run. */
 #include "contract/fixture.h"
 #include "contract/model.h"
-#include "store/merge.h"
+#include "journal/merge.h"
 
 #define STEPS 2500
 #define MARKS 8
@@ -248,7 +248,7 @@ static void write_tables(const struct model *from, const struct model *to)
                         .trash = trash,
                         .dbs = to->dbs,
                         .ndbs = DBS,
-                        .hard = true};
+                        .replay = true};
     for (int i = 0; i < KEYS; i++) {
         const struct key_row *k = &to->keys[i].row;
         bool was = from->keys[i].there;

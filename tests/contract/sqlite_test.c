@@ -2,10 +2,10 @@
    `larder check` finds. Failing disks are in disk_test.c. */
 #include <spawn.h>
 
+#include "admin/check.h"
 #include "contract/fixture.h"
 #include "sql/driver.h"
-#include "store/check.h"
-#include "store/schema.h"
+#include "store/sqlite/schema.h"
 
 extern char **environ;
 

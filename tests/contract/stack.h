@@ -1,5 +1,5 @@
-/* All that a command passes through but the sockets: a session, a server, an engine, a store that can be told
-   to fail, a database. A batch runs as server/batch.c runs it. */
+/* All that a command passes through but the sockets: a session, an executor, an engine, a store that can be
+   told to fail, a database. A batch runs as server/batch.c runs it. */
 #ifndef LARDER_TESTS_CONTRACT_STACK_H
 #define LARDER_TESTS_CONTRACT_STACK_H
 
@@ -9,14 +9,14 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "check.h"
-#include "command/command.h"
-#include "command/server.h"
-#include "command/session.h"
 #include "config/config.h"
 #include "engine/engine.h"
+#include "exec/command.h"
+#include "exec/executor.h"
+#include "exec/session.h"
+#include "journal/jstore.h"
 #include "proto/resp_reply.h"
 #include "store/fault.h"
-#include "store/jstore.h"
 
 #define BATCH_MAX   32
 #define STACK_WAITS INT64_C(20000000) /* microseconds, for a commit to become durable */
@@ -27,8 +27,8 @@ struct stack {
     struct store *reads; /* ... or, with a journal, what the commands read through */
     struct engine *engine;
     struct config config;
-    struct commons commons;
     struct server server;
+    struct executor executor;
     struct session session;
     struct arena args;
     struct error err;
@@ -99,20 +99,20 @@ static inline bool stack_open(struct stack *k, const struct store_options *o, co
     if (!check_ok(engine_new(k->store, &e, &k->engine, &k->err), &k->err, __FILE__, __LINE__, "engine_new"))
         return false;
     config_init(&k->config);
-    commons_init(&k->commons);
-    server_init(&k->server, &k->commons, &k->config, k->engine);
+    server_init(&k->server);
+    executor_init(&k->executor, &k->server, &k->config, k->engine);
     session_init(&k->session, &no_socket, true);
-    k->session.id = server_next_id(&k->commons);
-    server_add_session(&k->server, &k->session);
+    k->session.id = server_next_id(&k->server);
+    executor_add_session(&k->executor, &k->session);
     return true;
 }
 
 static inline void stack_close(struct stack *k)
 {
-    server_remove_session(&k->server, &k->session);
+    executor_remove_session(&k->executor, &k->session);
     session_release(&k->session);
+    executor_release(&k->executor);
     server_release(&k->server);
-    commons_release(&k->commons);
     config_release(&k->config);
     engine_free(k->engine);
     store_close(k->store);
@@ -186,20 +186,20 @@ static inline void stack_run_as(struct stack *k, struct session *session, const 
         write |= slice_is(argv[i][0], "exec"); /* its queue is not there yet */
     }
     enum status st = engine_begin(k->engine, write, &write_err, &err);
-    k->server.unreadable = st != ST_OK;
+    k->executor.unreadable = st != ST_OK;
     if (st != ST_OK)
         write_err = err;
     resp_reply_init(&reply, &out->bytes, 2);
     for (size_t i = 0; i < n; i++) {
-        depends[i] = command_run(&k->server, session, command_find(argv[i][0]), argv[i], argc[i], &reply.base,
-                                 &write_err);
+        depends[i] = command_run(&k->executor, session, command_find(argv[i][0]), argv[i], argc[i],
+                                 &reply.base, &write_err);
         out->end[i] = out->bytes.len;
     }
     if (st == ST_OK)
         st = engine_commit(k->engine, &ticket, &err);
     if (st == ST_OK)
         st = stack_settle(k, ticket, &err);
-    if (st != ST_OK && !k->server.unreadable) {
+    if (st != ST_OK && !k->executor.unreadable) {
         struct buf was = out->bytes;
         struct answers old = {.bytes = was, .n = n};
         memcpy(old.end, out->end, sizeof old.end);

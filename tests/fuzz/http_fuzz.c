@@ -86,9 +86,9 @@ static struct run start(const struct http_limits *limits, struct slice input)
     return r;
 }
 
-static void finish(struct run *r, const struct buf *expected)
+static void finish(struct run *r, const struct buf *prefetch)
 {
-    CHECK_OR_DIE(slice_eq(buf_slice(&r->transcript), buf_slice(expected)));
+    CHECK_OR_DIE(slice_eq(buf_slice(&r->transcript), buf_slice(prefetch)));
     buf_release(&r->transcript);
 }
 

@@ -7,7 +7,7 @@
 
 #include "../entries.h"
 #include "base/buf.h"
-#include "store/jstore.h"
+#include "journal/jstore.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -79,9 +79,9 @@ static struct run start(const struct resp_limits *limits, struct slice input)
     return r;
 }
 
-static void finish(struct run *r, const struct buf *expected)
+static void finish(struct run *r, const struct buf *prefetch)
 {
-    CHECK_OR_DIE(slice_eq(buf_slice(&r->transcript), buf_slice(expected)));
+    CHECK_OR_DIE(slice_eq(buf_slice(&r->transcript), buf_slice(prefetch)));
     resp_release(&r->parser);
     buf_release(&r->transcript);
 }

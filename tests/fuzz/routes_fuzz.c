@@ -13,11 +13,11 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "command/command.h"
-#include "command/http.h"
-#include "command/server.h"
-#include "command/session.h"
 #include "engine/engine.h"
+#include "exec/command.h"
+#include "exec/executor.h"
+#include "exec/session.h"
+#include "http/api.h"
 #include "proto/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -38,8 +38,8 @@ static struct {
     struct store *store;
     struct engine *engine;
     struct config config;
-    struct commons commons;
     struct server server;
+    struct executor executor;
     struct session session;
     struct http_api *api;
 } world;
@@ -59,8 +59,8 @@ static void end_world(void)
 {
     http_api_free(world.api);
     session_release(&world.session);
+    executor_release(&world.executor);
     server_release(&world.server);
-    commons_release(&world.commons);
     engine_free(world.engine);
     store_close(world.store);
     config_release(&world.config);
@@ -81,11 +81,11 @@ static void make_world(void)
     struct engine_options e = {.databases = 4, .cache_memory = 1 << 20};
     CHECK_OR_DIE(store_open(&o, &world.store, &err) == ST_OK);
     CHECK_OR_DIE(engine_new(world.store, &e, &world.engine, &err) == ST_OK);
-    commons_init(&world.commons);
-    server_init(&world.server, &world.commons, &world.config, world.engine);
+    server_init(&world.server);
+    executor_init(&world.executor, &world.server, &world.config, world.engine);
     session_init(&world.session, NULL, true);
     world.session.no_block = true;
-    world.api = http_api_new(&world.server);
+    world.api = http_api_new(&world.executor);
     world.ready = true;
     atexit(end_world);
 }
@@ -95,7 +95,7 @@ static void begin(struct error *ret_write_err)
     struct error err;
     CHECK_OR_DIE(engine_begin(world.engine, true, ret_write_err, &err) == ST_OK);
     CHECK_OR_DIE(ret_write_err->code == ST_OK);
-    world.server.clock_us = clock_mono_us();
+    world.executor.clock_us = clock_mono_us();
 }
 
 static void commit(void)
@@ -112,8 +112,8 @@ static void empty(void)
     struct error err;
     begin(&err);
     engine_enter(world.engine);
-    for (uint32_t i = 0; i < view_databases(world.server.view); i++)
-        CHECK_OR_DIE(view_flush_db(world.server.view, i) == ST_OK);
+    for (uint32_t i = 0; i < view_databases(world.executor.view); i++)
+        CHECK_OR_DIE(view_flush_db(world.executor.view, i) == ST_OK);
     engine_leave(world.engine, true);
     commit();
 }
@@ -215,7 +215,7 @@ static void run_request(struct slice input)
     if (is_harmless(x)) {
         x->received_us = clock_mono_us();
         begin(&write_err);
-        world.server.end_batch = world.server.sync_wanted = false;
+        world.executor.end_batch = world.executor.sync_wanted = false;
         http_answer(world.api, &world.session, x, &out, &write_err);
         commit();
         check_answer(buf_slice(&out), r.method == HTTP_HEAD);

@@ -241,12 +241,12 @@ static void check_file_refused(const char *text, const char *want)
 {
     struct config c;
     struct error err;
-    char expected[300];
+    char prefetch[300];
     config_init(&c);
     write_file(text);
     CHECK_EQ(config_load_file(&c, file, &err), ST_INVALID);
-    snprintf(expected, sizeof expected, "%s%s", file, want);
-    CHECK_STR(err.text, expected);
+    snprintf(prefetch, sizeof prefetch, "%s%s", file, want);
+    CHECK_STR(err.text, prefetch);
     CHECK(c.file == NULL);
     config_release(&c);
 }

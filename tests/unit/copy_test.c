@@ -3,9 +3,9 @@
 #include "world.h"
 
 #include "base/buf.h"
-#include "command/command.h"
-#include "command/session.h"
 #include "engine/coll.h"
+#include "exec/command.h"
+#include "exec/session.h"
 #include "proto/resp_reply.h"
 
 struct copier {

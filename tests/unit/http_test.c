@@ -42,18 +42,18 @@ static void transcribe(struct slice input, size_t step, struct buf *out)
     arena_release(&arena);
 }
 
-static void expect(struct slice input, const char *expected)
+static void expect(struct slice input, const char *prefetch)
 {
     static const size_t steps[] = {SIZE_MAX, 1, 2, 3, 7, 50};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         struct buf out = {0};
         transcribe(input, steps[i], &out);
-        CHECK_SLICE(buf_slice(&out), slice_str(expected));
+        CHECK_SLICE(buf_slice(&out), slice_str(prefetch));
         buf_release(&out);
     }
 }
 
-#define EXPECT(input, expected) expect(SLICE(input), expected)
+#define EXPECT(input, prefetch) expect(SLICE(input), prefetch)
 #define HOST                    "Host: x\r\n"
 
 static void requests(void)
@@ -127,16 +127,16 @@ static void small_chunks(void)
         buf_addf(&in, "1;%0600d\r\na\r\n", 0);
     size_t most = in.len;
     buf_addf(&in, "0\r\n\r\n");
-    struct buf expected = {0};
-    buf_addf(&expected, "POST /a? type= [%.*s];", 100,
+    struct buf prefetch = {0};
+    buf_addf(&prefetch, "POST /a? type= [%.*s];", 100,
              "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
              "aaaaa");
-    buf_add(&expected, "", 1);
-    expect(buf_slice(&in), expected.p);
+    buf_add(&prefetch, "", 1);
+    expect(buf_slice(&in), prefetch.p);
     in.len = most - 605;
     buf_addf(&in, "1;%08000d\r\na\r\n0\r\n\r\n", 0);
     expect(buf_slice(&in), "413 body_too_large");
-    buf_release(&expected);
+    buf_release(&prefetch);
     buf_release(&in);
 }
 

@@ -1,6 +1,6 @@
 /* The journal's encoding: what goes in comes out, whatever it is; what was damaged is found, and nothing that
    is decoded makes no sense. And the checksum that finds most of it. */
-#include "store/journal.h"
+#include "journal/encoding.h"
 
 #include <math.h>
 
@@ -8,7 +8,7 @@
 #include "base/crc32c.h"
 #include "check.h"
 #include "entries.h"
-#include "store/jstore.h"
+#include "journal/jstore.h"
 
 /* ---- the checksum ---- */
 

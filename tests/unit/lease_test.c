@@ -1,5 +1,5 @@
 /* Leases: when memory may be believed, and how long whoever comes next has to wait. */
-#include "store/lease.h"
+#include "store/remote/lease.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -57,12 +57,12 @@ static void nobody_writes_while_it_lasts(void)
 
 static void owners_are_told_apart(void)
 {
-    char a[LEASE_OWNER_BYTES], b[LEASE_OWNER_BYTES], expected[64];
+    char a[LEASE_OWNER_BYTES], b[LEASE_OWNER_BYTES], prefetch[64];
     lease_describe(a, 5000);
     lease_describe(b, 5000);
     CHECK(strcmp(a, b) != 0);
-    snprintf(expected, sizeof expected, "pid %ld on host ", (long)getpid());
-    CHECK(strncmp(a, expected, strlen(expected)) == 0);
+    snprintf(prefetch, sizeof prefetch, "pid %ld on host ", (long)getpid());
+    CHECK(strncmp(a, prefetch, strlen(prefetch)) == 0);
     CHECK(a[lease_name_length(a) - 1] == ')');
     CHECK_EQ(lease_name_length(""), 0);
     CHECK_EQ(lease_name_length("somebody"), 8);

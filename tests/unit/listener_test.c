@@ -64,10 +64,10 @@ static void unix_sockets(void)
     struct conn conn;
     CHECK_EQ(listener_accept(&other, 0, &conn), ACCEPT_OK);
     CHECK(conn.local && conn_is_loopback(&conn));
-    char peer[CONN_ADDR_CHARS], self[CONN_ADDR_CHARS], expected[CONN_ADDR_CHARS];
+    char peer[CONN_ADDR_CHARS], self[CONN_ADDR_CHARS], prefetch[CONN_ADDR_CHARS];
     conn_addresses(&conn, other.path, peer, self);
-    snprintf(expected, sizeof expected, "%s:0", path);
-    CHECK_STR(peer, expected);
+    snprintf(prefetch, sizeof prefetch, "%s:0", path);
+    CHECK_STR(peer, prefetch);
     CHECK_EQ(listener_accept(&other, 0, &(struct conn){0}), ACCEPT_NONE);
     conn_close(&conn);
     close(client);

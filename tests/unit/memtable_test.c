@@ -4,7 +4,7 @@
 #include <pthread.h>
 
 #include "check.h"
-#include "store/memtable.h"
+#include "journal/memtable.h"
 
 static struct memtable *m;
 
@@ -399,7 +399,7 @@ static void in_the_order_of_the_tables(void)
     CHECK_EQ(mem_apply_left(a), 8 + 4);
     CHECK(mem_apply_next(a, 4, &c, &next_id));
     REQUIRE(c.nkeys == 4 && c.nitems == 0 && c.ngone == 0);
-    CHECK(c.hard);
+    CHECK(c.replay);
     CHECK_SLICE(c.keys[0].key, SLICE("y"));
     CHECK_SLICE(c.keys[1].key, SLICE("x"));
     CHECK_EQ(c.keys[1].type, ROW_NONE);

@@ -1,9 +1,9 @@
 /* What is rendered without clients: the server's tests scrape a real one. */
-#include "command/metrics.h"
+#include "stats/metrics.h"
 
 #include "base/process.h"
-#include "command/command.h"
-#include "command/server.h"
+#include "exec/command.h"
+#include "exec/executor.h"
 #include "world.h"
 
 /* A sample's whole line is in the text. */
@@ -17,7 +17,7 @@ static bool has(const struct buf *text, const char *line)
     return false;
 }
 
-static void render(struct server *s, struct buf *out)
+static void render(struct executor *s, struct buf *out)
 {
     out->len = 0;
     metrics_render(s, out);
@@ -27,13 +27,13 @@ static void what_was_counted_is_told(void)
 {
     struct world w = {0};
     struct config config;
-    struct commons commons;
-    struct server s = {0};
+    struct server server;
+    struct executor s = {0};
     struct buf out = {0};
     REQUIRE(world_start(&w));
     config_init(&config);
-    commons_init(&commons);
-    server_init(&s, &commons, &config, w.engine);
+    server_init(&server);
+    executor_init(&s, &server, &config, w.engine);
 
     render(&s, &out);
     CHECK(has(&out, "larder_commit_duration_seconds_count 0"));
@@ -46,8 +46,8 @@ static void what_was_counted_is_told(void)
     histogram_add(&s.command_stats[command_index(get)].us, 5);
     s.command_stats[command_index(get)].failed = 1;
     s.command_stats[command_index(list)].rejected = 4;
-    server_note_failure(&s, ST_FULL);
-    server_note_error(&s, "WRONGTYPE");
+    executor_note_failure(&s, ST_FULL);
+    executor_note_error(&s, "WRONGTYPE");
     s.unreadable = true;
     render(&s, &out);
     CHECK(has(&out, "larder_commands_total{command=\"get\",result=\"ok\"} 1"));
@@ -60,14 +60,14 @@ static void what_was_counted_is_told(void)
     CHECK(has(&out, "larder_database_errors_total{status=\"full\"} 1"));
     CHECK(has(&out, "larder_database_up 0"));
 
-    server_reset_stats(&s);
+    executor_reset_stats(&s);
     render(&s, &out);
     CHECK(has(&out, "larder_command_duration_seconds_count{family=\"string\"} 0"));
     CHECK(has(&out, "larder_database_errors_total{status=\"full\"} 0"));
 
     buf_release(&out);
-    server_release(&s);
-    commons_release(&commons);
+    executor_release(&s);
+    server_release(&server);
     config_release(&config);
     world_end(&w);
 }

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "config/config.h"
-#include "server/team.h"
+#include "server/workers.h"
 #include "world.h"
 
 #define CLIENTS 4
@@ -21,7 +21,7 @@
 struct service {
     struct world world;
     struct config config;
-    struct team *team;
+    struct workers *workers;
     pthread_t thread;
     char path[100];
     struct error err;
@@ -32,7 +32,7 @@ struct service {
 static void *serve(void *arg)
 {
     struct service *s = arg;
-    CHECK_OK(team_run(s->team, &s->err), &s->err);
+    CHECK_OK(workers_run(s->workers, &s->err), &s->err);
     return NULL;
 }
 
@@ -57,7 +57,7 @@ static int dial(const struct service *s, bool http)
     struct sockaddr_un sun = {.sun_family = AF_UNIX};
     struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     snprintf(sun.sun_path, sizeof sun.sun_path, "%s", s->path);
-    sin.sin_port = htons((uint16_t)team_http_port(s->team));
+    sin.sin_port = htons((uint16_t)workers_http_port(s->workers));
     int fd = socket(http ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct timeval patience = {.tv_sec = 20};
     CHECK(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0);
@@ -82,8 +82,8 @@ static bool start(struct service *s)
     set(s, "unixsocket", s->path);
     set(s, "sweep", "no");
     set(s, "slowlog-log-slower-than", "0");
-    if (!check_ok(team_new(&s->config, &s->world.engine, 1, &s->team, &s->err), &s->err, __FILE__, __LINE__,
-                  "team_new") ||
+    if (!check_ok(workers_new(&s->config, &s->world.engine, 1, &s->workers, &s->err), &s->err, __FILE__,
+                  __LINE__, "workers_new") ||
         !check_that(pthread_create(&s->thread, NULL, serve, s) == 0, __FILE__, __LINE__, "pthread_create"))
         return false;
     for (int i = 0; i < CLIENTS; i++)
@@ -98,9 +98,9 @@ static void stop(struct service *s)
             close(s->fds[i]);
         buf_release(&s->heard[i]);
     }
-    team_stop(s->team);
+    workers_stop(s->workers);
     pthread_join(s->thread, NULL);
-    team_free(s->team);
+    workers_free(s->workers);
     config_release(&s->config);
     world_end(&s->world);
 }
@@ -278,38 +278,38 @@ static bool play(struct service *s, const struct scenario *c, uint64_t nth, stru
 }
 
 /* Where they differ, with what is before it. */
-static void expect_same(const struct buf *expected, const struct buf *got)
+static void expect_same(const struct buf *prefetch, const struct buf *got)
 {
     size_t i = 0;
-    while (i < expected->len && i < got->len && expected->p[i] == got->p[i])
+    while (i < prefetch->len && i < got->len && prefetch->p[i] == got->p[i])
         i++;
-    if (check_that(i == expected->len && i == got->len, __FILE__, __LINE__, "the same"))
+    if (check_that(i == prefetch->len && i == got->len, __FILE__, __LINE__, "the same"))
         return;
     size_t from = i > 200 ? i - 200 : 0;
     printf("---- expected\n%.*s\n---- got\n%.*s\n",
-           (int)(expected->len - from < 300 ? expected->len - from : 300), expected->p + from,
+           (int)(prefetch->len - from < 300 ? prefetch->len - from : 300), prefetch->p + from,
            (int)(got->len - from < 300 ? got->len - from : 300), got->p + from);
 }
 
 static void as_if_nothing_happened(const struct scenario *c)
 {
     struct service s;
-    struct buf expected = {0};
+    struct buf prefetch = {0};
     uint64_t nth = 1;
     REQUIRE(start(&s));
-    (void)play(&s, c, 0, &expected);
+    (void)play(&s, c, 0, &prefetch);
     for (bool happened = true; happened && nth < 60; nth++) {
         struct buf got = {0};
         char context[96];
         snprintf(context, sizeof context, "%s, call %llu", c->name, (unsigned long long)nth);
         check.context = context;
         happened = play(&s, c, nth, &got);
-        expect_same(&expected, &got);
+        expect_same(&prefetch, &got);
         buf_release(&got);
         check.context = NULL;
     }
     CHECK(nth > 3 && nth < 60);
-    buf_release(&expected);
+    buf_release(&prefetch);
     stop(&s);
 }
 
@@ -428,19 +428,19 @@ static bool play_http(uint64_t nth, struct buf *out)
 
 static void http(void)
 {
-    struct buf expected = {0};
+    struct buf prefetch = {0};
     uint64_t nth = 1;
-    (void)play_http(0, &expected);
-    if (!check_that(memmem(expected.p, expected.len, "202 Accepted", 12) != NULL, __FILE__, __LINE__, "202"))
-        printf("%.*s\n", (int)expected.len, expected.p);
+    (void)play_http(0, &prefetch);
+    if (!check_that(memmem(prefetch.p, prefetch.len, "202 Accepted", 12) != NULL, __FILE__, __LINE__, "202"))
+        printf("%.*s\n", (int)prefetch.len, prefetch.p);
     for (bool happened = true; happened && nth < 60; nth++) {
         struct buf got = {0};
         happened = play_http(nth, &got);
-        expect_same(&expected, &got);
+        expect_same(&prefetch, &got);
         buf_release(&got);
     }
     CHECK(nth > 3 && nth < 60);
-    buf_release(&expected);
+    buf_release(&prefetch);
 }
 
 /* ---- monitors ---- */

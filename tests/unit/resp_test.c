@@ -48,7 +48,7 @@ static void transcribe(struct slice input, const struct resp_limits *limits, siz
     resp_release(&p);
 }
 
-static void expect_limits(struct slice input, struct slice expected, const struct resp_limits *limits)
+static void expect_limits(struct slice input, struct slice prefetch, const struct resp_limits *limits)
 {
     static const size_t steps[] = {SIZE_MAX, 1, 2, 3, 5, 7, 16};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
@@ -56,12 +56,12 @@ static void expect_limits(struct slice input, struct slice expected, const struc
             continue;
         struct buf out = {0};
         transcribe(input, limits, steps[i], &out);
-        CHECK_SLICE(buf_slice(&out), expected);
+        CHECK_SLICE(buf_slice(&out), prefetch);
         buf_release(&out);
     }
 }
 
-#define EXPECT(input, expected) expect_limits(SLICE(input), SLICE(expected), &usual)
+#define EXPECT(input, prefetch) expect_limits(SLICE(input), SLICE(prefetch), &usual)
 
 static void arrays(void)
 {
@@ -129,10 +129,10 @@ static void long_lines(void)
     expect_limits(buf_slice(&b), SLICE("!ERR Protocol error: too big inline request"), &usual);
     /* the line's end at the last place it may have */
     b.p[64 << 10] = '\n';
-    struct buf expected = {0};
-    buf_addf(&expected, "[%.*s]", 64 << 10, b.p);
-    expect_limits(buf_slice(&b), buf_slice(&expected), &usual);
-    buf_release(&expected);
+    struct buf prefetch = {0};
+    buf_addf(&prefetch, "[%.*s]", 64 << 10, b.p);
+    expect_limits(buf_slice(&b), buf_slice(&prefetch), &usual);
+    buf_release(&prefetch);
     buf_release(&b);
     b = repeated("*", '1', 64 << 10);
     expect_limits(buf_slice(&b), SLICE("!ERR Protocol error: too big mbulk count string"), &usual);

@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "command/command.h"
+#include "exec/command.h"
 
 static void every_name_is_found(void)
 {

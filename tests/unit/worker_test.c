@@ -7,13 +7,13 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "config/config.h"
-#include "server/team.h"
+#include "server/workers.h"
 #include "world.h"
 
 struct service {
     struct world world;
     struct config config;
-    struct team *team;
+    struct workers *workers;
     pthread_t thread;
     char path[100];
     struct error err;
@@ -22,7 +22,7 @@ struct service {
 static void *serve(void *arg)
 {
     struct service *s = arg;
-    CHECK_OK(team_run(s->team, &s->err), &s->err);
+    CHECK_OK(workers_run(s->workers, &s->err), &s->err);
     return NULL;
 }
 
@@ -41,16 +41,16 @@ static bool start(struct service *s)
     set(s, "port", "0");
     set(s, "unixsocket", s->path);
     set(s, "sweep", "no");
-    return check_ok(team_new(&s->config, &s->world.engine, 1, &s->team, &s->err), &s->err, __FILE__, __LINE__,
-                    "team_new") &&
+    return check_ok(workers_new(&s->config, &s->world.engine, 1, &s->workers, &s->err), &s->err, __FILE__,
+                    __LINE__, "workers_new") &&
            check_that(pthread_create(&s->thread, NULL, serve, s) == 0, __FILE__, __LINE__, "pthread_create");
 }
 
 static void stop(struct service *s)
 {
-    team_stop(s->team);
+    workers_stop(s->workers);
     pthread_join(s->thread, NULL);
-    team_free(s->team);
+    workers_free(s->workers);
     config_release(&s->config);
     world_end(&s->world);
 }

@@ -1,0 +1,194 @@
+/* Salvaging in a file: what is left out goes to another SQLite database beside it, NAME.salvaged, which is
+   committed first. */
+#include <string.h>
+
+#include "admin/salvage_internal.h"
+#include "base/mem.h"
+
+#define CACHE_BYTES (4u << 20)
+#define BUSY_MS     5000
+
+struct file_salvage {
+    struct salvage base;
+    struct sql_stmt *read_row, *find_db;
+    char path[4096];
+    struct sql *copy;
+    struct sql_stmt *put_row, *put_lost;
+};
+
+static struct file_salvage *file_of(struct salvage *v)
+{
+    return (struct file_salvage *)v;
+}
+
+/* ---- reading ---- */
+
+static enum status list(struct salvage *v, struct error *err)
+{
+    struct file_salvage *f = file_of(v);
+    struct sql *c = v->session.sql;
+    struct sql_stmt *q;
+    bool more;
+    enum status st = sql_prepare(c, "SELECT seq FROM larder_journal WHERE seq > ?1 ORDER BY seq", &q, err);
+    if (st != ST_OK)
+        return st;
+    sql_bind_i64(q, 1, v->session.state.applied);
+    while ((st = sql_step(q, &more, err)) == ST_OK && more)
+        salvage_add_row(v, sql_column_i64(q, 0));
+    sql_finalize(q);
+    if (st == ST_OK)
+        st = sql_prepare(c, "SELECT changes FROM larder_journal WHERE seq = ?1", &f->read_row, err);
+    if (st == ST_OK)
+        st = sql_prepare(c, "SELECT db FROM larder_db WHERE number = ?1", &f->find_db, err);
+    return st;
+}
+
+static enum status read_row(struct salvage *v, int64_t seq, struct slice *ret, struct error *err)
+{
+    struct sql_stmt *q = file_of(v)->read_row;
+    bool found = false;
+    sql_reset(q);
+    sql_bind_i64(q, 1, seq);
+    enum status st = sql_step(q, &found, err);
+    *ret = st == ST_OK && found ? sql_column_blob(q, 0) : SLICE("");
+    return st == ST_IO ? ST_CORRUPT : st; /* a page that cannot be read is this row's misfortune */
+}
+
+/* ---- the copy ---- */
+
+static enum status copy_begin(struct salvage *v, const char *url, struct error *err)
+{
+    static const char tables[] = "CREATE TABLE IF NOT EXISTS larder_journal (seq INTEGER PRIMARY KEY, "
+                                 "changes BLOB, damage TEXT) STRICT;"
+                                 "CREATE TABLE IF NOT EXISTS lost ("
+                                 " seq INTEGER NOT NULL, db INTEGER, key BLOB NOT NULL, type TEXT NOT NULL, "
+                                 "expire_at INTEGER NOT NULL,"
+                                 " value BLOB, certain INTEGER NOT NULL) STRICT;";
+    struct file_salvage *f = file_of(v);
+    struct sql_options o = {.cache_bytes = CACHE_BYTES, .busy_ms = BUSY_MS, .target = f->path};
+    const char *target;
+    const struct sql_driver *driver = sql_driver_for(url, &target);
+    snprintf(f->path, sizeof f->path, "%s.salvaged", target);
+    enum status st = driver->open(&o, &f->copy, err);
+    if (st == ST_OK)
+        st = sql_begin(f->copy, SQL_WRITE, NULL, err);
+    if (st == ST_OK)
+        st = sql_exec(f->copy, tables, err);
+    if (st == ST_OK)
+        st = sql_prepare(f->copy, "INSERT OR REPLACE INTO larder_journal VALUES (?1, ?2, ?3)", &f->put_row,
+                         err);
+    if (st == ST_OK)
+        st = sql_prepare(f->copy, "INSERT INTO lost VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)", &f->put_lost, err);
+    return st;
+}
+
+static enum status copy_row(struct salvage *v, const struct salvage_row *r, struct slice bytes,
+                            struct error *err)
+{
+    struct sql_stmt *q = file_of(v)->put_row;
+    sql_bind_i64(q, 1, r->seq);
+    sql_bind_blob(q, 2, bytes);
+    sql_bind_text(q, 3, r->why);
+    return sql_run(q, err);
+}
+
+/* Which database has this number, as SELECT names it; NULL when none has. */
+static enum status bind_db(struct file_salvage *f, uint32_t number, struct error *err)
+{
+    bool found;
+    sql_bind_i64(f->find_db, 1, number);
+    enum status st = sql_step(f->find_db, &found, err);
+    if (st == ST_OK && found)
+        sql_bind_i64(f->put_lost, 2, sql_column_i64(f->find_db, 0));
+    sql_reset(f->find_db);
+    return st;
+}
+
+static enum status copy_key(struct salvage *v, const struct salvage_row *r, const struct key_row *k,
+                            const char *type, struct error *err)
+{
+    struct file_salvage *f = file_of(v);
+    struct sql_stmt *q = f->put_lost;
+    sql_bind_i64(q, 1, r->seq);
+    enum status st = bind_db(f, k->db, err);
+    sql_bind_blob(q, 3, k->key);
+    sql_bind_text(q, 4, type);
+    sql_bind_i64(q, 5, k->expire_at);
+    sql_bind_blob(q, 6, k->value);
+    sql_bind_i64(q, 7, !r->damaged);
+    return st == ST_OK ? sql_run(q, err) : st;
+}
+
+static enum status copy_end(struct salvage *v, struct error *err)
+{
+    struct file_salvage *f = file_of(v);
+    enum status st = sql_commit(f->copy, err);
+    if (st == ST_OK)
+        fprintf(v->out, "copied to %s\n", f->path);
+    return st;
+}
+
+/* ---- the database ---- */
+
+/* clang-format off */
+
+#define ABOVE_ID(table) "coalesce((SELECT max(id) + 1 FROM " table "), 0)"
+#define TRASH(table, type)                                                                                   \
+    "INSERT OR IGNORE INTO larder_trash (id, type) SELECT DISTINCT id, " type " FROM " table                 \
+    " WHERE id NOT IN (SELECT id FROM larder_key WHERE type = " type ");"
+
+static const char tidying[] =
+    "UPDATE larder_meta SET value = max(value, " ABOVE_ID("larder_key") ", " ABOVE_ID("larder_chunk") ","
+    " " ABOVE_ID("larder_hash") ", " ABOVE_ID("larder_list") ", " ABOVE_ID("larder_set") ","
+    " " ABOVE_ID("larder_zset") ", " ABOVE_ID("larder_zset_block") ") WHERE name = 'next_id';"
+    "UPDATE larder_meta SET value = max(value, coalesce((SELECT max(db) + 1 FROM larder_key), 0))"
+    " WHERE name = 'next_db_number';"
+    "INSERT OR IGNORE INTO larder_trash (id, type) SELECT DISTINCT db, 100 FROM larder_key"
+    " WHERE db NOT IN (SELECT number FROM larder_db);"
+    TRASH("larder_chunk", "1") TRASH("larder_hash", "2") TRASH("larder_list", "3") TRASH("larder_set", "4")
+    TRASH("larder_zset", "5") TRASH("larder_zset_block", "5")
+    "UPDATE larder_db SET keys = -1, expires = -1;"
+    "DELETE FROM larder_journal";
+
+/* clang-format on */
+
+static enum status tidy(struct salvage *v, struct error *err)
+{
+    sql_reset(file_of(v)->read_row); /* it would still be reading what is deleted */
+    return sql_exec(v->session.sql, tidying, err);
+}
+
+static enum status commit(struct salvage *v, struct error *err)
+{
+    return sql_commit(v->session.sql, err);
+}
+
+static void free_file(struct salvage *v)
+{
+    struct file_salvage *f = file_of(v);
+    sql_finalize(f->put_row);
+    sql_finalize(f->put_lost);
+    sql_close(f->copy);
+    sql_finalize(f->read_row);
+    sql_finalize(f->find_db);
+    mem_free(f);
+}
+
+struct salvage *salvage_new_sqlite(void)
+{
+    static const struct salvage_ops ops = {
+        .list = list,
+        .read = read_row,
+        .copy_begin = copy_begin,
+        .copy_row = copy_row,
+        .copy_key = copy_key,
+        .copy_end = copy_end,
+        .tidy = tidy,
+        .check = check_tables,
+        .commit = commit,
+        .free = free_file,
+    };
+    struct file_salvage *f = mem_zalloc(sizeof *f);
+    f->base.ops = &ops;
+    return &f->base;
+}

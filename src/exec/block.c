@@ -1,0 +1,399 @@
+#include "exec/block.h"
+
+#include <assert.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "exec/args.h"
+#include "exec/attempt.h"
+#include "exec/declare.h"
+#include "exec/executor.h"
+#include "exec/session.h"
+#include "exec/txn.h"
+
+/* One key that one client waits for, in the queue of that key. */
+struct wait {
+    struct blocked *owner;
+    struct queue *queue;
+    struct wait *prev, *next;
+};
+
+/* The clients that wait for one key, in the order in which they blocked. */
+struct queue {
+    struct queue *bucket_next;
+    uint64_t hash;
+    uint32_t db;
+    char *key;
+    size_t nkey;
+    struct wait *first, *last;
+};
+
+struct blocked {
+    struct blocked *prev, *next; /* in its server's list, newest first */
+    struct session *session;
+    const struct command *cmd;
+    struct slice *argv;
+    int argc;
+    enum row_type type;
+    struct wait *waits;
+    int nwaits;
+    bool over; /* by what the running transaction did, which may be taken back: counts no more */
+    struct arena arena;
+};
+
+struct blocking {
+    pthread_mutex_t lock; /* of the queues */
+    struct queue **buckets;
+    size_t nbuckets;
+    size_t nqueues;
+    _Atomic uint32_t nclients;
+};
+
+struct blocking *blocking_new(void)
+{
+    struct blocking *b = mem_zalloc(sizeof *b);
+    pthread_mutex_init(&b->lock, NULL);
+    b->nbuckets = 64;
+    b->buckets = mem_zalloc(b->nbuckets * sizeof *b->buckets);
+    return b;
+}
+
+void blocking_free(struct blocking *b)
+{
+    if (!b)
+        return;
+    assert(blocking_clients(b) == 0 && b->nqueues == 0);
+    pthread_mutex_destroy(&b->lock);
+    mem_free(b->buckets);
+    mem_free(b);
+}
+
+uint32_t blocking_clients(const struct blocking *b)
+{
+    return atomic_load_explicit(&b->nclients, memory_order_relaxed);
+}
+
+/* ---- queues: with the lock held ---- */
+
+static struct queue **find(struct blocking *b, uint32_t db, struct slice key, uint64_t hash)
+{
+    struct queue **q = &b->buckets[hash & (b->nbuckets - 1)];
+    while (*q && !((*q)->hash == hash && (*q)->db == db && slice_eq(slice_of((*q)->key, (*q)->nkey), key)))
+        q = &(*q)->bucket_next;
+    return q;
+}
+
+static void grow(struct blocking *b)
+{
+    struct queue **old = b->buckets;
+    size_t n = b->nbuckets;
+    b->nbuckets *= 2;
+    b->buckets = mem_zalloc(b->nbuckets * sizeof *b->buckets);
+    for (size_t i = 0; i < n; i++) {
+        for (struct queue *q = old[i], *next; q; q = next) {
+            next = q->bucket_next;
+            struct queue **bucket = &b->buckets[q->hash & (b->nbuckets - 1)];
+            q->bucket_next = *bucket;
+            *bucket = q;
+        }
+    }
+    mem_free(old);
+}
+
+static struct queue *queue_for(struct blocking *b, uint32_t db, struct slice key)
+{
+    if (b->nqueues >= b->nbuckets)
+        grow(b);
+    uint64_t hash = hash_bytes(key, db);
+    struct queue **place = find(b, db, key, hash);
+    if (!*place) {
+        struct queue *q = mem_zalloc(sizeof *q);
+        *q = (struct queue){.hash = hash, .db = db, .key = mem_strndup(key), .nkey = key.n};
+        *place = q;
+        b->nqueues++;
+    }
+    return *place;
+}
+
+static void join(struct wait *w)
+{
+    struct queue *q = w->queue;
+    w->prev = q->last;
+    *(q->last ? &q->last->next : &q->first) = w;
+    q->last = w;
+}
+
+static void leave(struct blocking *b, struct wait *w)
+{
+    struct queue *q = w->queue;
+    *(w->prev ? &w->prev->next : &q->first) = w->next;
+    *(w->next ? &w->next->prev : &q->last) = w->prev;
+    if (q->first)
+        return;
+    *find(b, q->db, slice_of(q->key, q->nkey), q->hash) = q->bucket_next;
+    b->nqueues--;
+    mem_free(q->key);
+    mem_free(q);
+}
+
+/* ---- waiting ---- */
+
+bool block_timeout_arg(struct call *c, int i, int64_t *ret_us)
+{
+    long double seconds;
+    if (!num_parse_long_double(c->argv[i], &seconds)) {
+        reply_error(c->reply, "ERR timeout is not a float or out of range");
+        return false;
+    }
+    /* What does not fit into milliseconds counts as negative, as in Redis. */
+    long double ms = ceill(seconds * 1000);
+    if (ms < 0 || ms > (long double)INT64_MAX) {
+        reply_error(c->reply, "ERR timeout is negative");
+        return false;
+    }
+    *ret_us = ms > (long double)(INT64_MAX / 4000) ? INT64_MAX / 4 : (int64_t)ms * 1000;
+    return true;
+}
+
+bool block_wants(const struct call *c, struct slice key)
+{
+    return !c->serving || slice_eq(key, c->serving_key);
+}
+
+/* Takes it out of the queues. */
+static void free_blocked(struct executor *s, struct blocked *k)
+{
+    struct blocking *b = s->server->blocking;
+    pthread_mutex_lock(&b->lock);
+    for (int i = 0; i < k->nwaits; i++)
+        leave(b, &k->waits[i]);
+    pthread_mutex_unlock(&b->lock);
+    mem_free(k->waits);
+    arena_release(&k->arena);
+    mem_free(k);
+}
+
+/* Whether it may be needed again, because the running transaction may be. */
+static bool is_kept(const struct blocked *k)
+{
+    return k->session->kept && k->session->kept->blocked == k;
+}
+
+static void set_over(struct blocking *b, struct blocked *k, bool over)
+{
+    pthread_mutex_lock(&b->lock);
+    k->over = over;
+    pthread_mutex_unlock(&b->lock);
+}
+
+/* A client of this server waits from here on. */
+static void begin_wait(struct executor *s, struct blocked *k)
+{
+    k->session->blocked = k;
+    k->prev = NULL;
+    k->next = s->waiters;
+    if (k->next)
+        k->next->prev = k;
+    s->waiters = k;
+    s->nwaiters++;
+    atomic_fetch_add(&s->server->blocking->nclients, 1);
+    view_watch_ready(s->view, true);
+}
+
+void block_on(struct call *c, enum row_type type, int first, int nkeys, int64_t timeout_us)
+{
+    if (c->serving)
+        return;
+    if (txn_running(c->session) || c->session->no_block) {
+        reply_null_array(c->reply);
+        return;
+    }
+    struct blocking *b = c->executor->server->blocking;
+    struct blocked *k = mem_zalloc(sizeof *k);
+    *k = (struct blocked){
+        .session = c->session, .cmd = c->cmd, .argc = c->argc, .type = type, .nwaits = nkeys};
+    k->argv = arena_alloc(&k->arena, (size_t)c->argc * sizeof *k->argv);
+    for (int i = 0; i < c->argc; i++)
+        k->argv[i] = arena_copy(&k->arena, c->argv[i]);
+    k->waits = mem_zalloc((size_t)nkeys * sizeof *k->waits);
+    pthread_mutex_lock(&b->lock);
+    for (int i = 0; i < nkeys; i++) {
+        k->waits[i] = (struct wait){.owner = k, .queue = queue_for(b, call_db(c), c->argv[first + i])};
+        join(&k->waits[i]);
+    }
+    pthread_mutex_unlock(&b->lock);
+    begin_wait(c->executor, k);
+    c->session->ops->block(c->session, timeout_us ? clock_mono_us() + timeout_us : 0);
+}
+
+void block_forget(struct executor *s, struct session *c)
+{
+    struct blocking *b = s->server->blocking;
+    struct blocked *k = c->blocked;
+    if (!k)
+        return;
+    c->blocked = NULL;
+    *(k->prev ? &k->prev->next : &s->waiters) = k->next;
+    if (k->next)
+        k->next->prev = k->prev;
+    s->nwaiters--;
+    if (atomic_fetch_sub(&b->nclients, 1) == 1)
+        view_watch_ready(s->view, false);
+    if (is_kept(k))
+        set_over(b, k, true);
+    else
+        free_blocked(s, k);
+}
+
+void block_restore(struct executor *s, struct session *c, struct blocked *was)
+{
+    if (c->blocked == was)
+        return;
+    block_forget(s, c);
+    if (!was)
+        return;
+    set_over(s->server->blocking, was, false);
+    begin_wait(s, was);
+}
+
+void block_let_go(struct executor *s, const struct session *c, struct blocked *was)
+{
+    if (was && was != c->blocked)
+        free_blocked(s, was);
+}
+
+void block_give_up(struct executor *s, struct session *c, bool error)
+{
+    struct reply *reply = c->ops->reply_begin(c);
+    if (error)
+        reply_error(reply, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
+    else
+        reply_null_array(reply);
+    block_forget(s, c);
+    c->ops->reply_end(c, 0);
+}
+
+/* ---- serving ---- */
+
+void block_begin(struct executor *s)
+{
+    view_watch_ready(s->view, blocking_clients(s->server->blocking) > 0);
+}
+
+/* Runs a waiting command with the key that has something. True when it got its reply. */
+static bool serve(struct executor *s, struct blocked *k, struct slice key, const struct error *write_err)
+{
+    struct session *c = k->session;
+    struct reply *reply = c->ops->reply_begin(c);
+    size_t mark = reply->ops->mark(reply);
+    struct slice *argv = k->argv;
+    bool kept = is_kept(k); /* then it outlives the batch by itself */
+    if (!kept)
+        arena_adopt(view_arena(s->view), &k->arena);
+    int64_t wait = command_serve(s, c, k->cmd, argv, k->argc, reply, key, write_err);
+    bool served = reply->ops->mark(reply) != mark;
+    if (served) {
+        block_forget(s, c);
+    } else if (!kept) {
+        /* Still waiting: the arguments are needed for longer than this batch. */
+        k->argv = arena_alloc(&k->arena, (size_t)k->argc * sizeof *k->argv);
+        for (int i = 0; i < k->argc; i++)
+            k->argv[i] = arena_copy(&k->arena, argv[i]);
+    }
+    c->ops->reply_end(c, wait);
+    return served;
+}
+
+/* The first in a key's queue, behind `after` (NULL: of all), that waits for this type. */
+static struct wait *next_in_line(struct blocking *b, uint32_t db, struct slice key, const struct wait *after,
+                                 enum row_type type)
+{
+    struct queue *q = *find(b, db, key, hash_bytes(key, db));
+    struct wait *w = after ? after->next : q ? q->first : NULL;
+    while (w && (w->owner->type != type || w->owner->over || (after && w->owner == after->owner)))
+        w = w->next;
+    return w;
+}
+
+/* Serves the queue of one key while the key has what its clients wait for, up to the first that is another
+   server's. One that gets nothing all the same waits on, and the next has a chance. */
+static void serve_key(struct executor *s, uint32_t db, struct slice key, const struct error *write_err)
+{
+    struct blocking *b = s->server->blocking;
+    const struct wait *passed = NULL;
+    const struct row *row;
+    while (view_get(s->view, db, key, &row) == ST_OK && row) {
+        pthread_mutex_lock(&b->lock);
+        struct wait *w = next_in_line(b, db, key, passed, (enum row_type)row->type);
+        struct executor *whose = w ? w->owner->session->executor : NULL;
+        pthread_mutex_unlock(&b->lock);
+        if (whose && whose != s)
+            s->others_due |= UINT64_C(1) << whose->index;
+        if (whose != s)
+            return;
+        if (!serve(s, w->owner, key, write_err))
+            passed = w;
+    }
+}
+
+void block_serve_all(struct executor *s, const struct error *write_err)
+{
+    struct arena *arena = view_arena(s->view);
+    size_t n = 0, at = 0;
+    /* Serving ends waits, so the keys are listed first. */
+    for (const struct blocked *k = s->waiters; k; k = k->next)
+        n += (size_t)k->nwaits;
+    struct key_ref *keys = arena_alloc(arena, (n + 1) * sizeof *keys);
+    for (const struct blocked *k = s->waiters; k; k = k->next)
+        for (int i = 0; i < k->nwaits; i++) {
+            const struct queue *q = k->waits[i].queue;
+            keys[at++] = (struct key_ref){q->db, arena_copy(arena, slice_of(q->key, q->nkey))};
+        }
+    while (at > 0) { /* from the one that has waited longest */
+        at--;
+        serve_key(s, keys[at].db, keys[at].key, write_err);
+    }
+    block_serve(s, write_err);
+}
+
+void block_serve(struct executor *s, const struct error *write_err)
+{
+    struct blocking *b = s->server->blocking;
+    uint32_t db;
+    struct slice key;
+    bool all;
+    while (blocking_clients(b) && view_next_ready(s->view, &db, &key, &all)) {
+        if (!all) {
+            serve_key(s, db, key, write_err);
+            continue;
+        }
+        block_serve_all(s, write_err);
+        s->others_due = UINT64_MAX;
+    }
+}
+
+void block_declare(struct executor *s)
+{
+    for (const struct blocked *k = s->waiters; k; k = k->next)
+        declare_keys(s->view, k->waits[0].queue->db, k->cmd, k->argv, k->argc);
+}
+
+bool block_anything(struct executor *s)
+{
+    for (const struct blocked *k = s->waiters; k; k = k->next) {
+        for (int i = 0; i < k->nwaits; i++) {
+            const struct queue *q = k->waits[i].queue;
+            const struct row *row;
+            if (view_get(s->view, q->db, slice_of(q->key, q->nkey), &row) != ST_OK)
+                return false;
+            if (row && row->type == k->type)
+                return true;
+        }
+    }
+    return false;
+}

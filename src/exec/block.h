@@ -1,0 +1,68 @@
+/* Blocking commands: clients that wait for a list or sorted set to have something for them.
+
+   The handler of a blocking command tries its keys. If none has anything and the client may wait (not inside
+   EXEC), it calls block_on: its arguments are copied, nothing is replied, and the client's later commands
+   wait behind it. When a command, or a whole EXEC, has made a list or sorted set appear under a key,
+   block_serve runs the waiting commands again, in the same batch, right behind it: key by key in the order in
+   which they appeared, and for each key the clients in the order in which they blocked. A command that is
+   served so looks at that key alone (block_wants). What it takes is gone from the tables in the same
+   transaction that brings the other client's push there; a client that disconnects while it waits has taken
+   nothing.
+
+   Clients of several servers (workers) wait in the same queues. Each server runs the commands of its own
+   clients only: when the next in a queue is another's, serving stops there, and when the batch has been
+   committed that server is told to look (executor->others_due). So the order holds among all clients of the
+   process. The queues have a lock, which is held while they are looked at and changed, and never while a
+   command runs; a wait belongs to its server's thread, and only that thread takes it out. */
+#ifndef LARDER_EXEC_BLOCK_H
+#define LARDER_EXEC_BLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "exec/command.h"
+
+struct blocking; /* everyone who waits; one for the process */
+struct blocked;  /* one client's wait; session->blocked */
+
+struct blocking *blocking_new(void);
+void blocking_free(struct blocking *b);
+uint32_t blocking_clients(const struct blocking *b); /* of all servers; from any thread */
+
+/* Reads a timeout in seconds from argv[i] into microseconds, 0 for none; or replies the error. */
+bool block_timeout_arg(struct call *c, int i, int64_t *ret_us);
+
+/* Whether the handler should look at this key: always, unless it is being served with another one. */
+bool block_wants(const struct call *c, struct slice key);
+
+/* None of the keys argv[first], argv[first + 1], ... has anything: waits, or (inside EXEC) replies a null.
+   While being served, does nothing. */
+void block_on(struct call *c, enum row_type type, int first, int nkeys, int64_t timeout_us);
+
+/* When a batch has begun: whether the view is to remember what appears. */
+void block_begin(struct executor *s);
+
+/* After each command: serves whoever waits for what it made appear. */
+void block_serve(struct executor *s, const struct error *write_err);
+
+/* In a batch: whatever this server's clients wait for may be there, whoever made it. Serves them. */
+void block_serve_all(struct executor *s, const struct error *write_err);
+
+/* Announces all keys that this server's clients wait for or would write to, see declare.h. */
+void block_declare(struct executor *s);
+
+/* Whether anything that one of this server's clients waits for is there. */
+bool block_anything(struct executor *s);
+
+/* The wait is over without anything: the timeout, or CLIENT UNBLOCK (error: with an error). */
+void block_give_up(struct executor *s, struct session *c, bool error);
+
+/* The client is gone. */
+void block_forget(struct executor *s, struct session *c);
+
+/* For attempt.h: what the client waited for before is what it waits for again, at its place in the queues; or
+   that is over for good. In between it is only put aside. */
+void block_restore(struct executor *s, struct session *c, struct blocked *was);
+void block_let_go(struct executor *s, const struct session *c, struct blocked *was);
+
+#endif

@@ -1,0 +1,215 @@
+/* Commands as data: each family's file ends with its table; table.c lists the families. COMMAND, COMMAND
+   DOCS, docs/commands.md, key extraction and dispatch all read these tables. */
+#ifndef LARDER_EXEC_COMMAND_H
+#define LARDER_EXEC_COMMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/slice.h"
+#include "base/status.h"
+#include "engine/view.h"
+#include "proto/reply.h"
+
+struct executor;
+struct session;
+struct command;
+
+/* One command on its way. */
+struct call {
+    struct executor *executor;
+    struct session *session;
+    const struct command *cmd;
+    const struct slice *argv; /* argv[0] is the command's name; borrowed until the batch has been committed */
+    int argc;
+    struct reply *reply;
+    struct view *view;
+    struct arena
+        *arena;        /* for this call only; what a view write keeps until the commit goes to view_arena() */
+    struct error *err; /* filled by whoever returns a status other than ST_OK */
+    const struct error *write_err; /* why nothing can be written in this batch; code ST_OK: it can */
+    bool serving; /* a blocked command gets another chance, because serving_key has something now */
+    struct slice serving_key;
+    bool undo;      /* set by the handler: its reply stands, and nothing that it wrote does */
+    bool all_of_it; /* set by the handler: it is a transaction of several commands, and says so if it fails */
+};
+
+/* A client's mistake is a reply and ST_OK; a status is the database's failure (what the handler said is then
+   taken back, what it wrote undone, and an error made from the status is sent instead). A handler checks
+   everything before it writes. */
+typedef enum status command_fn(struct call *c);
+
+/* As COMMAND prints them, in its order. */
+enum command_flag {
+    CMD_WRITE = 1 << 0,
+    CMD_READONLY = 1 << 1,
+    CMD_DENYOOM = 1 << 2,
+    CMD_ADMIN = 1 << 3,
+    CMD_PUBSUB = 1 << 4,
+    CMD_NOSCRIPT = 1 << 5,
+    CMD_BLOCKING = 1 << 6,
+    CMD_LOADING = 1 << 7,
+    CMD_STALE = 1 << 8,
+    CMD_SKIP_MONITOR = 1 << 9,
+    CMD_SKIP_SLOWLOG = 1 << 10,
+    CMD_ASKING = 1 << 11,
+    CMD_FAST = 1 << 12,
+    CMD_NO_AUTH = 1 << 13,
+    CMD_MAY_REPLICATE = 1 << 14,
+    CMD_NO_MULTI = 1 << 15,
+    CMD_MOVABLEKEYS = 1 << 16,
+    CMD_ALLOW_BUSY = 1 << 17,
+    CMD_NO_MANDATORY_KEYS = 1 << 18,
+    CMD_NO_ASYNC_LOADING = 1 << 19,
+    CMD_PROTECTED = 1 << 20,    /* only where enable-debug-command allows it; not printed */
+    CMD_STOPS_WORKERS = 1 << 21 /* uses what other workers use: they stand still meanwhile (executor.h). Of a
+                           container, EXEC: what it runs may do so. Not printed */
+};
+
+/* ACL categories, as COMMAND INFO lists them ("@read" ...). */
+enum command_category {
+    CAT_KEYSPACE = 1 << 0,
+    CAT_READ = 1 << 1,
+    CAT_WRITE = 1 << 2,
+    CAT_SET = 1 << 3,
+    CAT_SORTEDSET = 1 << 4,
+    CAT_LIST = 1 << 5,
+    CAT_HASH = 1 << 6,
+    CAT_STRING = 1 << 7,
+    CAT_BITMAP = 1 << 8,
+    CAT_HYPERLOGLOG = 1 << 9,
+    CAT_GEO = 1 << 10,
+    CAT_STREAM = 1 << 11,
+    CAT_PUBSUB = 1 << 12,
+    CAT_ADMIN = 1 << 13,
+    CAT_FAST = 1 << 14,
+    CAT_SLOW = 1 << 15,
+    CAT_BLOCKING = 1 << 16,
+    CAT_DANGEROUS = 1 << 17,
+    CAT_CONNECTION = 1 << 18,
+    CAT_TRANSACTION = 1 << 19,
+    CAT_SCRIPTING = 1 << 20
+};
+
+enum key_flag {
+    KEY_RO = 1 << 0,
+    KEY_RW = 1 << 1,
+    KEY_OW = 1 << 2,
+    KEY_RM = 1 << 3,
+    KEY_ACCESS = 1 << 4,
+    KEY_UPDATE = 1 << 5,
+    KEY_INSERT = 1 << 6,
+    KEY_DELETE = 1 << 7,
+    KEY_NOT_KEY = 1 << 8,
+    KEY_INCOMPLETE = 1 << 9,
+    KEY_VARIABLE = 1 << 10
+};
+
+/* Where keys stand among the arguments, as Redis 7 describes it. Zeroed: no keys. */
+struct key_spec {
+    uint32_t flags;
+    const char
+        *keyword; /* NULL: the search begins at index; else behind this word, looked for from index on */
+    int index;
+    bool
+        keynum; /* the count of keys stands at `first` from there (its offset), keys from `keynum_first` on */
+    int last, step,
+        limit; /* range: last key relative to the first (-1: the last argument); step; limit as in Redis */
+    int first, keynum_first;
+    bool unknown; /* Redis has no words for where the key is: `find` returns its place, or -1 */
+    int (*find)(const struct slice *argv, int argc); /* NULL: it is not among the arguments */
+    const char *notes;
+};
+
+#define COMMAND_KEY_SPECS 3
+
+struct command {
+    const char *name; /* lower case; a subcommand's is only its own word */
+    command_fn *fn;   /* NULL for a container without a plain form */
+    int arity;        /* counts the name (and the container's); negative: at least */
+    uint32_t flags;
+    uint32_t categories;
+    struct key_spec keys[COMMAND_KEY_SPECS]; /* the first without flags ends them */
+    const char *summary;
+    const char *since;
+    const char *group;      /* as COMMAND DOCS names it: "string", "generic", ... */
+    const char *complexity; /* ours, not Redis' */
+    const char *tips[4];
+    const struct command *subs; /* ends with a NULL name */
+    /* For keys marked KEY_VARIABLE: the flags that they have with these arguments. */
+    uint32_t (*key_flags)(const struct slice *argv, int argc);
+};
+
+/* By name, case ignored; NULL when there is none. */
+const struct command *command_find(struct slice name);
+const struct command *command_find_sub(const struct command *parent, struct slice name);
+const struct command *command_find_full(struct slice name); /* "get" or "client|list" */
+
+/* Every command in the order of COMMAND; i from 0, NULL at the end. */
+const struct command *command_at(int i);
+
+/* A dense number for statistics: 0 .. command_count()-1, subcommands included. */
+int command_index(const struct command *c);
+int command_count(void);
+const struct command *command_by_index(int i, const struct command **ret_parent);
+
+/* The container of a subcommand, or NULL. */
+const struct command *command_parent(const struct command *c);
+
+/* "get" or "client|list", as Redis names it in statistics and errors. */
+#define COMMAND_NAME_CHARS 64
+void command_full_name(const struct command *c, char out[COMMAND_NAME_CHARS]);
+
+/* Which arguments are keys, by the specs. flags (may be NULL) gets each key's flags. -1: the arguments make
+   no sense. */
+int command_keys(const struct command *c, const struct slice *argv, int argc, int *ret_index,
+                 uint32_t *ret_flags, int cap);
+
+/* Runs one command to its reply: lookup, arity, authentication, flags, handler, statistics. `known` was found
+   by command_find while the batch was gathered, or is NULL when there is no such command. Returns the ticket
+   that must be durable before the reply may leave, 0 when it need not wait. */
+int64_t command_run(struct executor *executor, struct session *session, const struct command *known,
+                    const struct slice *argv, int argc, struct reply *reply, const struct error *write_err);
+
+/* Whether a command can have so many words. */
+bool command_arity_fits(const struct command *cmd, int argc);
+
+/* Runs a command as a part of another one, which it is kept or undone with. */
+enum status command_run_inside(struct call *outer, const struct command *cmd, const struct slice *argv,
+                               int argc) MUST_CHECK;
+
+/* The same for one of several that make up another one, of which nothing but the arguments is in use from one
+   to the next: those in EXEC's queue, the operations of a batch. */
+enum status command_run_step(struct call *outer, const struct command *cmd, const struct slice *argv,
+                             int argc) MUST_CHECK;
+
+/* Runs a command within the reply of another one, but by itself: it is undone alone if it fails, and its
+   reply is the error. */
+void command_run_apart(struct call *outer, const struct command *cmd, const struct slice *argv, int argc);
+
+/* Runs a command that was blocked, with the key that has something for it now. Nothing replied: it waits on.
+   Returns what command_run does. */
+int64_t command_serve(struct executor *executor, struct session *session, const struct command *cmd,
+                      const struct slice *argv, int argc, struct reply *reply, struct slice key,
+                      const struct error *write_err);
+
+/* Whether a command may write when this session sends it; EXEC does what is in its queue. */
+bool command_may_write(const struct session *session, const struct command *cmd, const struct slice *argv,
+                       int argc);
+
+/* Whether a command of this session may change more than rows and the session itself, so that it cannot be
+   taken back (see attempt.h): what administers the server does, and EXEC with such a command in its queue. */
+#define CMD_OUTSIDE CMD_ADMIN
+bool command_goes_outside(const struct session *session, const struct command *cmd, const struct slice *argv,
+                          int argc);
+
+/* Whether other workers have to stand still while this session runs the command, as things are now. */
+bool command_stops_workers(const struct session *session, const struct command *cmd, const struct slice *argv,
+                           int argc);
+
+/* The reply for a failed database operation: "MISCONF ...", "READONLY ...", "TRYAGAIN ...", ... One mapping
+ * for all. */
+void reply_status(struct reply *r, enum status st, const struct error *err);
+
+#endif

@@ -1,0 +1,41 @@
+#include "exec/declare.h"
+
+#include "base/mem.h"
+#include "exec/executor.h"
+#include "exec/session.h"
+#include "exec/txn.h"
+
+#define FEW 32 /* arguments, for which the stack has room */
+
+/* Writes, but names no key: it changes whole databases. */
+static bool changes_everything(const struct command *cmd)
+{
+    return (cmd->flags & CMD_WRITE) && !cmd->keys[0].flags;
+}
+
+size_t declare_keys(struct view *v, uint32_t db, const struct command *cmd, const struct slice *argv,
+                    int argc)
+{
+    int few[FEW];
+    if (changes_everything(cmd)) {
+        view_declare_everything(v);
+        return 0;
+    }
+    if (!cmd->keys[0].flags || !command_arity_fits(cmd, argc))
+        return 0;
+    int *at = argc <= FEW ? few : mem_alloc((size_t)argc * sizeof *at);
+    int n = command_keys(cmd, argv, argc, at, NULL, argc);
+    for (int i = 0; i < n; i++)
+        view_declare(v, db, argv[at[i]]);
+    if (at != few)
+        mem_free(at);
+    return n > 0 ? (size_t)n : 0;
+}
+
+size_t declare_call(struct executor *s, const struct session *c, const struct command *cmd,
+                    const struct slice *argv, int argc)
+{
+    if (txn_is_exec(cmd))
+        return txn_declare(c, s->view);
+    return declare_keys(s->view, c->db, cmd, argv, argc);
+}

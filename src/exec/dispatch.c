@@ -1,0 +1,415 @@
+/* One command from its arguments to its reply, and the books that are kept about it. This is the hot path: a
+   command that is allowed and succeeds allocates nothing here, and its time is taken with one reading of the
+   clock, because a batch's commands run back to back: one's end is the next one's start. */
+#include "exec/command.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/engine.h"
+#include "exec/attempt.h"
+#include "exec/block.h"
+#include "exec/executor.h"
+#include "exec/session.h"
+#include "exec/txn.h"
+#include "stats/latency.h"
+#include "stats/monitor.h"
+#include "stats/slowlog.h"
+
+#define LIKELY(x)   __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+#define SHOWN_BYTES 128 /* of a client's words in an error */
+
+/* ---- refusals ---- */
+
+/* How much of s an error shows: up to max bytes, and up to a NUL. */
+static int shown(struct slice s, size_t max)
+{
+    return (int)strnlen(s.p, s.n < max ? s.n : max);
+}
+
+static void reply_unknown_command(struct reply *r, const struct slice *argv, int argc)
+{
+    char args[SHOWN_BYTES * 2];
+    size_t n = 0;
+    args[0] = '\0';
+    for (int i = 1; i < argc && n < SHOWN_BYTES; i++)
+        n += (size_t)snprintf(args + n, sizeof args - n, "'%.*s' ", shown(argv[i], SHOWN_BYTES - n),
+                              argv[i].p);
+    reply_errorf(r, "ERR unknown command '%.*s', with args beginning with: %s", shown(argv[0], SHOWN_BYTES),
+                 argv[0].p, args);
+}
+
+static void reply_unknown_subcommand(struct reply *r, const struct command *parent, struct slice name)
+{
+    char upper[COMMAND_NAME_CHARS];
+    size_t n = 0;
+    for (; parent->name[n] && n + 1 < sizeof upper; n++)
+        upper[n] = (char)toupper((unsigned char)parent->name[n]);
+    upper[n] = '\0';
+    reply_errorf(r, "ERR unknown subcommand '%.*s'. Try %s HELP.", shown(name, SHOWN_BYTES), name.p, upper);
+}
+
+bool command_arity_fits(const struct command *cmd, int argc)
+{
+    return cmd->arity >= 0 ? argc == cmd->arity : argc >= -cmd->arity;
+}
+
+/* DEBUG may crash, stop and fake things, so it is only there for those who asked for it. */
+static bool debug_allowed(const struct executor *executor, const struct session *session)
+{
+    enum { DEBUG_NO, DEBUG_YES, DEBUG_LOCAL };
+    switch (executor->config->enable_debug_command) {
+    case DEBUG_YES:
+        return true;
+    case DEBUG_LOCAL:
+        return session_is_local(session);
+    default:
+        return false;
+    }
+}
+
+static bool needs_auth(const struct executor *executor, const struct session *session,
+                       const struct command *cmd)
+{
+    return !session->authenticated && executor->config->requirepass[0] && !(cmd->flags & CMD_NO_AUTH);
+}
+
+/* Writing may be impossible while reading goes on; when not even a transaction can begin, both are. */
+static bool no_database(const struct executor *executor, const struct command *cmd,
+                        const struct error *write_err)
+{
+    uint32_t needs = executor->unreadable ? CMD_WRITE | CMD_READONLY : CMD_WRITE;
+    return write_err && write_err->code != ST_OK && (cmd->flags & needs);
+}
+
+/* A refused EXEC ends its transaction, and says so in its own words. */
+static void refuse_with(struct session *session, const struct command *cmd, struct reply *reply,
+                        const char *why)
+{
+    if (!txn_is_exec(cmd)) {
+        reply_error(reply, why);
+        return;
+    }
+    txn_end(session);
+    reply_errorf(reply, "EXECABORT Transaction discarded because of: %s",
+                 strncmp(why, "ERR ", 4) ? why : why + 4);
+}
+
+/* Says why a command may not run, in Redis' order of checks, or returns false when it may. */
+static bool refuse(struct executor *executor, struct session *session, const struct command *cmd, int argc,
+                   struct reply *reply, const struct error *write_err)
+{
+    if (!command_arity_fits(cmd, argc)) {
+        char name[COMMAND_NAME_CHARS], why[COMMAND_NAME_CHARS + 64];
+        command_full_name(cmd, name);
+        snprintf(why, sizeof why, "ERR wrong number of arguments for '%s' command", name);
+        refuse_with(session, cmd, reply, why);
+    } else if ((cmd->flags & CMD_PROTECTED) && !debug_allowed(executor, session)) {
+        reply_error(reply,
+                    "ERR DEBUG command not allowed. If the enable-debug-command option is set to "
+                    "\"local\", you can run it from a local connection, otherwise you need to set this "
+                    "option in the configuration file, and then restart the server.");
+    } else if (needs_auth(executor, session, cmd)) {
+        refuse_with(session, cmd, reply, "NOAUTH Authentication required.");
+    } else if (session->monitor && (cmd->flags & (CMD_WRITE | CMD_READONLY | CMD_MAY_REPLICATE))) {
+        reply_error(reply, "ERR Replica can't interact with the keyspace");
+    } else if (no_database(executor, cmd, write_err)) {
+        reply_status(reply, write_err->code, write_err);
+    } else if ((cmd->flags & CMD_NO_MULTI) && txn_open(session)) {
+        reply_error(reply, "ERR Command not allowed inside a transaction");
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* ---- books ---- */
+
+/* Slow commands go to the slow log and the latency monitor; MONITOR sees every command that is not
+   administrative. Off the hot path: most commands concern none of them. */
+static void note_slow(struct executor *executor, struct session *session, const struct command *cmd,
+                      const struct slice *argv, int argc, int64_t us)
+{
+    int64_t slow = executor->config->slowlog_log_slower_than;
+    if (slow >= 0 && us >= slow && !(cmd->flags & CMD_SKIP_SLOWLOG)) {
+        struct slowlog_entry *e = slowlog_entry(session, cmd, argv, argc, us);
+        if (executor->attempting)
+            attempt_slow(executor, e);
+        else
+            slowlog_add(executor->server->slowlog, e, (size_t)executor->config->slowlog_max_len);
+    }
+    uint64_t threshold = executor->config->latency_monitor_threshold_ms;
+    if (threshold && (uint64_t)us >= threshold * 1000)
+        latency_add(executor->server->latency, cmd->flags & CMD_FAST ? "fast-command" : "command", us / 1000);
+}
+
+/* CLIENT REPLY: what was said since mark does not leave while replies are off or skipped. */
+static void silence(struct session *session, struct reply *reply, size_t mark)
+{
+    reply->ops->rewind(reply, mark);
+    if (session->reply_mode == SESSION_REPLY_SKIP_NEXT)
+        session->reply_mode = SESSION_REPLY_SKIP;
+    else if (session->reply_mode == SESSION_REPLY_SKIP)
+        session->reply_mode = SESSION_REPLY_ON;
+}
+
+/* ---- running ---- */
+
+/* Statistics, slow commands, monitors: of a call that began at `start`, with so many errors said before.
+   ends_outer: it has failed, which the command that it is a part of will say. */
+static inline void keep_books(const struct call *call, int64_t start, uint64_t errors_were, bool ends_outer)
+{
+    struct executor *executor = call->executor;
+    const struct command *cmd = call->cmd;
+    int64_t end = clock_mono_us();
+    int64_t us = end - start;
+    executor->clock_us = end;
+    executor->stats.commands++;
+    struct command_stat *stat = &executor->command_stats[command_index(cmd)];
+    histogram_add(&stat->us, (uint64_t)us);
+    bool said = call->reply->errors != errors_were, failed = said || ends_outer;
+    if (UNLIKELY(failed))
+        stat->failed++;
+    if (UNLIKELY(said))
+        executor_note_error(executor, call->reply->code);
+    if (UNLIKELY(executor->attempting))
+        attempt_counted(executor, command_index(cmd), us, failed);
+    if (UNLIKELY((uint64_t)us >= (uint64_t)executor->config->slowlog_log_slower_than ||
+                 executor->config->latency_monitor_threshold_ms))
+        note_slow(executor, call->session, cmd, call->argv, call->argc, us);
+    if (UNLIKELY(atomic_load_explicit(&executor->server->nmonitors, memory_order_relaxed)) &&
+        !(cmd->flags & (CMD_SKIP_MONITOR | CMD_ADMIN)))
+        monitor_feed(executor, call->session, cmd, call->argv, call->argc);
+}
+
+static void reply_failure(const struct call *call, enum status st);
+
+/* Of a call the caller says what is to be done; what it is done with is filled in here. */
+static int64_t run(struct call *call, size_t mark)
+{
+    struct executor *executor = call->executor;
+    struct reply *reply = call->reply;
+    const struct command *cmd = call->cmd;
+    call->view = executor->view;
+    call->arena = &executor->call_arena;
+    call->err = engine_error(executor->engine);
+    const char *arena_was = executor->call_arena.next;
+    uint64_t errors_were = reply->errors;
+    int64_t start = executor->clock_us;
+
+    engine_enter(executor->engine);
+    view_count_lookups(call->view, cmd->flags & CMD_READONLY);
+    enum status st = cmd->fn(call);
+    struct engine_trace trace = engine_leave(executor->engine, st == ST_OK && !call->undo);
+    if (UNLIKELY(st != ST_OK)) {
+        reply->ops->rewind(reply, mark);
+        reply_failure(call, st);
+        executor_note_failure(executor, st);
+    }
+    if (executor->call_arena.next != arena_was)
+        arena_reset(&executor->call_arena);
+
+    keep_books(call, start, errors_were, false);
+    return trace.wait;
+}
+
+int64_t command_run(struct executor *executor, struct session *session, const struct command *known,
+                    const struct slice *argv, int argc, struct reply *reply, const struct error *write_err)
+{
+    const struct command *cmd = known;
+    size_t mark = reply->ops->mark(reply);
+    int64_t wait = 0;
+
+    if (cmd && UNLIKELY(cmd->subs != NULL) && argc > 1)
+        cmd = command_find_sub(known, argv[1]);
+    session->last = cmd;
+    if (UNLIKELY(!cmd)) {
+        if (known)
+            reply_unknown_subcommand(reply, known, argv[1]);
+        else
+            reply_unknown_command(reply, argv, argc);
+        executor_note_error(executor, reply->code);
+        txn_spoil(session);
+    } else if (UNLIKELY(!command_arity_fits(cmd, argc) || !session->authenticated || session->monitor ||
+                        no_database(executor, cmd, write_err) || session->txn ||
+                        (cmd->flags & CMD_PROTECTED)) &&
+               refuse(executor, session, cmd, argc, reply, write_err)) {
+        executor->command_stats[command_index(cmd)].rejected++;
+        if (executor->attempting)
+            attempt_counted(executor, command_index(cmd), ATTEMPT_REJECTED, false);
+        executor_note_error(executor, reply->code);
+        txn_spoil(session);
+    } else if (UNLIKELY(session->txn != NULL) && txn_queue(session, cmd, argv, argc)) {
+        reply_simple(reply, "QUEUED");
+    } else {
+        struct call call = {.executor = executor,
+                            .session = session,
+                            .cmd = cmd,
+                            .argv = argv,
+                            .argc = argc,
+                            .reply = reply,
+                            .write_err = write_err};
+        executor->apart_wait = 0;
+        wait = run(&call, mark);
+        if (executor->apart_wait > wait)
+            wait = executor->apart_wait;
+    }
+    if (UNLIKELY(session->reply_mode != SESSION_REPLY_ON))
+        silence(session, reply, mark);
+    if (UNLIKELY(blocking_clients(executor->server->blocking)))
+        block_serve(executor, write_err);
+    return wait;
+}
+
+void command_run_apart(struct call *outer, const struct command *cmd, const struct slice *argv, int argc)
+{
+    struct call call = *outer;
+    call.cmd = cmd;
+    call.argv = argv;
+    call.argc = argc;
+    int64_t wait = run(&call, call.reply->ops->mark(call.reply));
+    if (wait > outer->executor->apart_wait)
+        outer->executor->apart_wait = wait;
+}
+
+enum status command_run_inside(struct call *outer, const struct command *cmd, const struct slice *argv,
+                               int argc)
+{
+    struct call call = *outer;
+    uint64_t errors_were = call.reply->errors;
+    int64_t start = call.executor->clock_us;
+    call.cmd = cmd;
+    call.argv = argv;
+    call.argc = argc;
+    view_count_lookups(call.view, cmd->flags & CMD_READONLY);
+    enum status st = cmd->fn(&call);
+    keep_books(&call, start, errors_were, st != ST_OK);
+    return st;
+}
+
+enum status command_run_step(struct call *outer, const struct command *cmd, const struct slice *argv,
+                             int argc)
+{
+    struct executor *executor = outer->executor;
+    const char *arena_was = executor->call_arena.next;
+    enum status st = command_run_inside(outer, cmd, argv, argc);
+    if (st != ST_OK)
+        return st;
+    engine_step(executor->engine);
+    if (executor->call_arena.next != arena_was)
+        arena_reset(&executor->call_arena);
+    return ST_OK;
+}
+
+int64_t command_serve(struct executor *executor, struct session *session, const struct command *cmd,
+                      const struct slice *argv, int argc, struct reply *reply, struct slice key,
+                      const struct error *write_err)
+{
+    struct call call = {.executor = executor,
+                        .session = session,
+                        .cmd = cmd,
+                        .argv = argv,
+                        .argc = argc,
+                        .reply = reply,
+                        .write_err = write_err,
+                        .serving = true,
+                        .serving_key = key};
+    return run(&call, reply->ops->mark(reply));
+}
+
+bool command_may_write(const struct session *session, const struct command *cmd, const struct slice *argv,
+                       int argc)
+{
+    if (cmd && cmd->subs && argc > 1)
+        cmd = command_find_sub(cmd, argv[1]);
+    return cmd && ((cmd->flags & CMD_WRITE) || txn_may_write(session, cmd));
+}
+
+bool command_goes_outside(const struct session *session, const struct command *cmd, const struct slice *argv,
+                          int argc)
+{
+    if (cmd && cmd->subs && argc > 1)
+        cmd = command_find_sub(cmd, argv[1]);
+    if (!cmd || txn_goes_outside(session, cmd))
+        return cmd != NULL;
+    return (cmd->flags & CMD_OUTSIDE) && !(txn_open(session) && txn_queues(cmd));
+}
+
+bool command_stops_workers(const struct session *session, const struct command *cmd, const struct slice *argv,
+                           int argc)
+{
+    if (!cmd || !(cmd->flags & CMD_STOPS_WORKERS))
+        return false;
+    if (!session->authenticated && session->executor->config->requirepass[0]) /* it will be refused */
+        return false;
+    if (session->txn && txn_open(session)) /* all but EXEC is queued, or refused */
+        return txn_is_exec(cmd) && txn_stops_workers(session);
+    if (cmd->subs && argc > 1)
+        cmd = command_find_sub(cmd, argv[1]);
+    return cmd && (cmd->flags & CMD_STOPS_WORKERS) && !txn_is_exec(cmd);
+}
+
+/* ---- failures of the database ---- */
+
+/* What a client is told when the database failed. The code says what to do:
+
+     MISCONF    the operator must act before writes work again (no space, no permission, a second process)
+     READONLY   this database cannot be written; write elsewhere
+     TRYAGAIN   nothing was done; the same command may work now
+     UNCERTAIN  nobody knows whether the write happened; read before writing again
+     IOERR      the database could not be read or written; nothing was done
+     ERR        damage or a bug: see the server's log
+
+   The text after the code ends with what the database said. */
+static const char *told_as(enum status st)
+{
+    switch (st) {
+    case ST_FULL:
+        return "MISCONF The database cannot be written, no space is left: ";
+    case ST_DENIED:
+        return "MISCONF The database cannot be accessed, permission is denied: ";
+    case ST_LOCKED:
+        return "MISCONF The database is held by another process: ";
+    case ST_LOST:
+        return "MISCONF The database has lost what was acknowledged: ";
+    case ST_NEWER:
+        return "MISCONF The database was written by a newer version: ";
+    case ST_READONLY:
+        return "READONLY The database cannot be written: ";
+    case ST_BUSY:
+    case ST_CONFLICT:
+        return "TRYAGAIN Nothing was done, another writer is in the way: ";
+    case ST_UNKNOWN:
+        return "UNCERTAIN The outcome of this write is not known: ";
+    case ST_IO:
+    case ST_MISSING:
+        return "IOERR The database cannot be read or written: ";
+    case ST_INVALID:
+        return "ERR ";
+    case ST_CORRUPT:
+        return "ERR The database is damaged: ";
+    default:
+        return "ERR The database failed: ";
+    }
+}
+
+void reply_status(struct reply *r, enum status st, const struct error *err)
+{
+    reply_errorf(r, "%s%s", told_as(st), err ? err->text : status_name(st));
+}
+
+/* A transaction that the database failed in the middle of is as if it had never been, which its client is to
+   know from the first word. */
+static void reply_failure(const struct call *call, enum status st)
+{
+    if (call->all_of_it && st != ST_UNKNOWN)
+        reply_errorf(call->reply,
+                     "EXECABORT Transaction discarded because of a failure of the database: %s%s",
+                     told_as(st), call->err->text);
+    else
+        reply_status(call->reply, st, call->err);
+}

@@ -1,0 +1,289 @@
+/* What commands share: the clients, the statistics, the pause. */
+#include "exec/executor.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/rand.h"
+#include "engine/engine.h"
+#include "exec/attempt.h"
+#include "exec/block.h"
+#include "exec/command.h"
+#include "exec/session.h"
+#include "stats/latency.h"
+#include "stats/slowlog.h"
+
+void server_init(struct server *c)
+{
+    uint8_t id[20];
+    *c = (struct server){.next_id = 1, .sweep_active = true};
+    c->blocking = blocking_new();
+    c->slowlog = slowlog_new();
+    c->latency = latency_new();
+    c->start_us = clock_mono_us();
+    c->last_save_ms = clock_wall_us() / 1000;
+    rand_secure(id, sizeof id);
+    for (size_t i = 0; i < sizeof id; i++)
+        snprintf(c->run_id + 2 * i, 3, "%02x", id[i]);
+}
+
+void server_release(struct server *c)
+{
+    blocking_free(c->blocking);
+    slowlog_free(c->slowlog);
+    latency_free(c->latency);
+    *c = (struct server){0};
+}
+
+void executor_init(struct executor *s, struct server *server, struct config *config, struct engine *engine)
+{
+    assert(server->nexecutors < WORKERS_MAX);
+    s->server = server;
+    s->index = server->nexecutors++;
+    server->executors[s->index] = s;
+    s->config = config;
+    s->engine = engine;
+    s->view = engine_view(engine);
+    s->command_stats = mem_zalloc((size_t)command_count() * sizeof *s->command_stats);
+    s->attempt = attempt_new();
+    s->clock_us = server->start_us;
+    server->start_memory = executor_used_memory(s);
+    s->stats.sample_at_us = server->start_us;
+}
+
+void executor_release(struct executor *s)
+{
+    mem_free(s->command_stats);
+    attempt_free(s->attempt);
+    buf_release(&s->lines);
+    arena_release(&s->call_arena);
+    s->command_stats = NULL;
+}
+
+/* ---- clients ---- */
+
+uint64_t server_next_id(struct server *all)
+{
+    return atomic_fetch_add_explicit(&all->next_id, 1, memory_order_relaxed);
+}
+
+void executor_add_session(struct executor *s, struct session *c)
+{
+    c->executor = s;
+    c->prev = s->last;
+    c->next = NULL;
+    if (s->last)
+        s->last->next = c;
+    else
+        s->first = c;
+    s->last = c;
+    s->nsessions++;
+    s->stats.accepted[c->way]++;
+}
+
+void executor_remove_session(struct executor *s, struct session *c)
+{
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        s->first = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    else
+        s->last = c->prev;
+    c->prev = c->next = NULL;
+    s->nsessions--;
+    executor_set_monitor(s, c, false);
+}
+
+void executor_set_monitor(struct executor *s, struct session *c, bool on)
+{
+    if (c->monitor == on)
+        return;
+    c->monitor = on;
+    if (on) {
+        atomic_fetch_add(&s->nmonitors, 1);
+        atomic_fetch_add(&s->server->nmonitors, 1);
+    } else {
+        atomic_fetch_sub(&s->server->nmonitors, 1);
+        atomic_fetch_sub(&s->nmonitors, 1);
+    }
+}
+
+void executor_tell_others(struct executor *s)
+{
+    const struct server *all = s->server;
+    for (uint32_t i = 0; i < all->nexecutors && (s->others_due || s->lines.len); i++) {
+        struct executor *to = all->executors[i];
+        if (to == s)
+            continue;
+        if (s->others_due >> i & 1)
+            to->look(to);
+        if (s->lines.len && atomic_load_explicit(&to->nmonitors, memory_order_relaxed))
+            to->tell_monitors(to, buf_slice(&s->lines));
+    }
+    s->others_due = 0;
+    buf_release(&s->lines);
+}
+
+struct session *server_find_session(const struct server *all, uint64_t id)
+{
+    for (uint32_t i = 0; i < all->nexecutors; i++)
+        for (struct session *c = all->executors[i]->first; c; c = c->next)
+            if (c->id == id)
+                return c;
+    return NULL;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    uint64_t x = (*(struct session *const *)a)->id, y = (*(struct session *const *)b)->id;
+    return (x > y) - (x < y);
+}
+
+struct session **server_list_sessions(const struct server *all, struct arena *arena, size_t *ret_n)
+{
+    size_t n = 0, at = 0;
+    for (uint32_t i = 0; i < all->nexecutors; i++)
+        n += all->executors[i]->nsessions;
+    struct session **list = arena_alloc(arena, (n + 1) * sizeof(struct session *));
+    for (uint32_t i = 0; i < all->nexecutors; i++)
+        for (struct session *c = all->executors[i]->first; c; c = c->next)
+            list[at++] = c;
+    assert(at == n);
+    if (all->nexecutors > 1)
+        qsort(list, n, sizeof(struct session *), by_id);
+    *ret_n = n;
+    return list;
+}
+
+/* ---- statistics ---- */
+
+/* A rate over the time since the last sample, kept with the samples before it. */
+static void sample(struct rate *r, uint64_t total, int64_t elapsed_us, unsigned slot)
+{
+    r->samples[slot] = elapsed_us > 0 ? (total - r->seen) * 1000000 / (uint64_t)elapsed_us : 0;
+    r->seen = total;
+}
+
+void executor_tick(struct executor *s)
+{
+    struct executor_stats *st = &s->stats;
+    int64_t now = clock_mono_us();
+    int64_t elapsed = now - st->sample_at_us;
+    st->sample_at_us = now;
+    st->slot = (st->slot + 1) % RATE_SAMPLES;
+    sample(&st->ops, st->commands, elapsed, st->slot);
+    sample(&st->input, st->net_in, elapsed, st->slot);
+    sample(&st->output, st->net_out, elapsed, st->slot);
+    executor_used_memory(s);
+}
+
+size_t executor_used_memory(struct executor *s)
+{
+    size_t used = mem_used();
+    if (used == 0)
+        used = mem_rss();
+    if (used > s->stats.peak_memory)
+        s->stats.peak_memory = used;
+    return used;
+}
+
+size_t executor_client_memory(const struct executor *s)
+{
+    size_t sum = 0;
+    for (const struct session *c = s->first; c; c = c->next) {
+        struct session_usage usage;
+        c->ops->usage(c, &usage);
+        sum += usage.total;
+    }
+    return sum;
+}
+
+uint64_t rate_mean(const struct rate *r)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < RATE_SAMPLES; i++)
+        sum += r->samples[i];
+    return sum / RATE_SAMPLES;
+}
+
+void server_saved(struct server *all)
+{
+    all->last_save_ms = clock_wall_us() / 1000;
+    all->saves++;
+    for (uint32_t i = 0; i < all->nexecutors; i++)
+        all->executors[i]->saved_dirty = engine_get_stats(all->executors[i]->engine)->dirty;
+}
+
+void executor_reset_stats(struct executor *s)
+{
+    struct executor_stats *st = &s->stats;
+    memset(st, 0, sizeof *st);
+    executor_used_memory(s);
+    st->sample_at_us = clock_mono_us();
+    memset(s->command_stats, 0, (size_t)command_count() * sizeof *s->command_stats);
+    s->errors.n = 0;
+    engine_reset_stats(s->engine);
+    cache_reset_stats(engine_cache(s->engine));
+}
+
+void error_counts_add(struct error_counts *e, const char *code, uint64_t n)
+{
+    uint32_t i = 0;
+    while (i < e->n && strcmp(e->at[i].code, code) != 0)
+        i++;
+    if (i == e->n) {
+        if (i == sizeof e->at / sizeof *e->at)
+            return;
+        snprintf(e->at[i].code, sizeof e->at[i].code, "%s", code);
+        e->at[i].count = 0;
+        e->n++;
+    }
+    e->at[i].count += n;
+}
+
+void executor_note_error(struct executor *s, const char *code)
+{
+    s->stats.errors++;
+    error_counts_add(&s->errors, code, 1);
+}
+
+void executor_note_failure(struct executor *s, enum status st)
+{
+    s->stats.database_errors[st]++;
+}
+
+bool executor_password_is(const struct executor *s, struct slice guess)
+{
+    struct slice secret = slice_str(s->config->requirepass);
+    unsigned char differs = guess.n != secret.n;
+    for (size_t i = 0; i < guess.n; i++)
+        differs |= (unsigned char)(guess.p[i] ^ (i < secret.n ? secret.p[i] : 0));
+    return !differs;
+}
+
+bool executor_paused(struct executor *s, bool may_write, int64_t mono_us)
+{
+    if (s->pause == PAUSE_NONE)
+        return false;
+    if (mono_us >= s->pause_until_us) {
+        s->pause = PAUSE_NONE;
+        s->pause_until_us = 0;
+        return false;
+    }
+    return s->pause == PAUSE_ALL || may_write;
+}
+
+void executor_pause(struct executor *s, enum pause_mode mode, int64_t mono_us, int64_t until_us)
+{
+    executor_paused(s, false, mono_us); /* one that is over, but nobody has asked since */
+    if (mode > s->pause)
+        s->pause = mode;
+    if (until_us > s->pause_until_us)
+        s->pause_until_us = until_us;
+}

@@ -1,0 +1,440 @@
+/* Requests and answers of the HTTP API: what all routes have in common. */
+#include "http/api.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "exec/declare.h"
+#include "http/http_internal.h"
+#include "http/outcomes.h"
+#include "proto/base64.h"
+
+static const char challenge[] =
+    "WWW-Authenticate: Bearer realm=\"larder\"\r\nWWW-Authenticate: Basic realm=\"larder\"\r\n";
+
+/* ---- refusals ---- */
+
+void http_refuse(struct http_call *x, int status, const char *code, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    size_t len = n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
+    char *message = arena_alloc(x->arena, len + 1);
+    memcpy(message, text, len);
+    message[len] = '\0';
+    x->refusal = (struct http_refusal){status, code, message};
+}
+
+struct http_call *http_prepare_refusal(const struct http_refusal *why, struct arena *arena)
+{
+    struct http_call *x = arena_alloc(arena, sizeof *x);
+    *x = (struct http_call){.refusal = *why, .close = true, .arena = arena};
+    if (why->status == 401)
+        x->extra = slice_str(challenge);
+    return x;
+}
+
+/* ---- from requests to calls ---- */
+
+void http_key_call(struct http_call *x, const struct command *cmd, struct slice key)
+{
+    x->argc = 2;
+    x->argv = arena_alloc(x->arena, 2 * sizeof *x->argv);
+    x->argv[0] = slice_str(cmd->name);
+    x->argv[1] = key;
+    x->cmd = cmd;
+    x->writes = cmd->flags & CMD_WRITE;
+}
+
+bool http_json_body(struct http_call *x, enum json_kind kind, struct json *ret)
+{
+    const char *why;
+    size_t at;
+    if (!json_check(x->request.body, ret, &why, &at)) {
+        http_refuse(x, 400, "bad_json", "The body is not JSON: %s, at byte %zu.", why, at);
+        return false;
+    }
+    if (ret->kind != kind) {
+        http_refuse(x, 400, "bad_json", "The body must be %s, not %s.", json_kind_name(kind),
+                    json_kind_name(ret->kind));
+        return false;
+    }
+    return true;
+}
+
+bool http_number_param(struct http_call *x, enum http_param p, int64_t min, int64_t max, int64_t otherwise,
+                       int64_t *ret)
+{
+    *ret = otherwise;
+    if (!x->query[p].p)
+        return true;
+    if (num_parse_i64(x->query[p], ret) && *ret >= min && *ret <= max)
+        return true;
+    http_refuse(x, 400, "bad_parameter", "%s must be a whole number from %lld to %lld.", http_params[p].name,
+                (long long)min, (long long)max);
+    return false;
+}
+
+bool http_limit_param(struct http_call *x, int64_t *ret)
+{
+    return http_number_param(x, PARAM_LIMIT, 1, x->route->page.most, x->route->page.usual, ret);
+}
+
+void http_read_db(const struct http_api *a, struct http_call *x)
+{
+    int64_t db;
+    if (http_number_param(x, PARAM_DB, 0, (int64_t)view_databases(a->executor->view) - 1, 0, &db))
+        x->db = (uint32_t)db;
+}
+
+struct http_call *http_prepare(struct http_api *a, const struct http_request *r, struct arena *arena)
+{
+    struct http_call *x = arena_alloc(arena, sizeof *x);
+    *x = (struct http_call){.request = *r, .close = !r->keep_alive, .arena = arena};
+    http_route(x);
+    if (!x->refusal.status || x->refusal.status == 204)
+        http_check_origin(a, x);
+    if (!x->refusal.status)
+        http_read_db(a, x);
+    if (!x->refusal.status && x->route && x->route->prepare)
+        x->route->prepare(a, x);
+    x->stops_workers |= x->route && x->route->stops_workers;
+    if (x->refusal.status) {
+        x->cmd = NULL;
+        x->writes = x->stops_workers = false;
+    }
+    return x;
+}
+
+size_t http_declare(const struct http_api *a, const struct http_call *x)
+{
+    if (!x->route || x->refusal.status)
+        return 0;
+    if (x->route->declare)
+        return x->route->declare(a, x);
+    return x->cmd ? declare_keys(a->executor->view, x->db, x->cmd, x->argv, x->argc) : 0;
+}
+
+/* ---- who may ask ---- */
+
+bool http_authorized(const struct executor *s, struct slice header, struct arena *arena)
+{
+    if (!s->config->requirepass[0])
+        return true;
+    const char *space = header.n ? memchr(header.p, ' ', header.n) : NULL;
+    if (!space)
+        return false;
+    struct slice scheme = slice_of(header.p, (size_t)(space - header.p));
+    struct slice secret = slice_of(space + 1, header.n - scheme.n - 1);
+    while (secret.n && secret.p[0] == ' ')
+        secret = slice_of(secret.p + 1, secret.n - 1);
+    if (slice_is(scheme, "bearer"))
+        return executor_password_is(s, secret);
+    if (!slice_is(scheme, "basic") || !base64_decode(secret, arena, &secret))
+        return false;
+    const char *colon = secret.n ? memchr(secret.p, ':', secret.n) : NULL;
+    if (!colon)
+        return false;
+    struct slice user = slice_of(secret.p, (size_t)(colon - secret.p));
+    struct slice password = slice_of(colon + 1, secret.n - user.n - 1);
+    return (user.n == 0 || slice_eq(user, SLICE("default"))) && executor_password_is(s, password);
+}
+
+/* ---- the sink ---- */
+
+struct answer *answer_of(struct reply *r)
+{
+    return (struct answer *)r;
+}
+
+static void add_error(struct buf *out, const char *code, struct slice message)
+{
+    buf_addf(out, "{\"error\":\"%s\",\"message\":", code);
+    json_add_lossy(out, message);
+    buf_add(out, "}", 1);
+}
+
+/* One operation of a batch failed: the others may go on. */
+static void fail_item(struct answer *a, int status, const char *code, struct slice message)
+{
+    a->out->len = a->item;
+    a->failed = true;
+    a->item_status = status;
+    add_error(a->out, code, message);
+}
+
+void answer_error(struct answer *a, int status, const char *code, const char *message)
+{
+    if (a->dialect == DIALECT_BATCH) {
+        fail_item(a, status, code, slice_str(message));
+        return;
+    }
+    a->out->len = a->start;
+    a->head = (struct http_head){.status = status, .content_type = "application/json"};
+    add_error(a->out, code, slice_str(message));
+}
+
+/* What Redis' error codes are in HTTP, and in the resource style's words. */
+static const struct error_code {
+    const char *prefix;
+    int status;
+    const char *code;
+} error_codes[] = {
+    {"WRONGTYPE", 409, "wrong_type"}, {"NOAUTH", 401, "unauthorized"},  {"MISCONF", 503, "misconfigured"},
+    {"READONLY", 503, "read_only"},   {"TRYAGAIN", 503, "try_again"},   {"UNCERTAIN", 500, "uncertain"},
+    {"IOERR", 503, "io_error"},       {"EXECABORT", 400, "exec_abort"}, {"NOPERM", 403, "forbidden"},
+};
+
+static struct error_code code_of(struct slice text, enum http_dialect dialect)
+{
+    const char *space = memchr(text.p, ' ', text.n);
+    struct slice word = slice_of(text.p, space ? (size_t)(space - text.p) : text.n);
+    for (size_t i = 0; i < sizeof error_codes / sizeof *error_codes; i++)
+        if (slice_eq(word, slice_str(error_codes[i].prefix)))
+            return error_codes[i];
+    switch (dialect) {
+    case DIALECT_KEYS: /* our own handlers know what is wrong with a request: it is the server's fault */
+        return (struct error_code){"ERR", 500, "internal_error"};
+    case DIALECT_BATCH:
+        return (struct error_code){"ERR", 422, "command_failed"};
+    default:
+        return (struct error_code){"ERR", 400, "error"};
+    }
+}
+
+/* The `error` of the sink. */
+static void say_error(struct reply *r, struct slice text)
+{
+    struct answer *a = answer_of(r);
+    struct error_code e = code_of(text, a->dialect);
+    if (a->dialect == DIALECT_KEYS) {
+        a->out->len = a->start;
+        a->head = (struct http_head){.status = e.status, .content_type = "application/json"};
+        add_error(a->out, e.code, text);
+        return;
+    }
+    if (a->dialect == DIALECT_BATCH) {
+        a->json.depth = 0;
+        fail_item(a, e.status, e.code, text);
+        return;
+    }
+    if (a->json.depth == 0)
+        a->out->len = a->item;
+    json_reply_ops.error(r, text);
+    if (a->json.depth > 0)
+        return;
+    a->failed = true;
+    if (a->failure_status) {
+        a->head.status = a->failure_status;
+    } else if (a->head.status == 200) {
+        /* A wrong type is as good as any other mistake to those who know Redis' words. */
+        a->head.status = e.status == 409 ? 400 : e.status;
+    }
+}
+
+void upstash_item_begin(struct answer *a)
+{
+    a->item = a->out->len;
+    a->failed = false;
+    buf_add_slice(a->out, SLICE("{\"result\":"));
+    json_reply_begin(&a->json, a->out, a->json.base64);
+}
+
+void upstash_item_end(struct answer *a)
+{
+    json_reply_end(&a->json);
+    if (!a->failed)
+        buf_add(a->out, "}", 1);
+}
+
+/* ---- from calls to answers ---- */
+
+bool http_stops_workers(const struct http_api *a, const struct http_call *x)
+{
+    return x->stops_workers && http_authorized(a->executor, x->request.headers[HTTP_AUTHORIZATION], x->arena);
+}
+
+enum http_dialect http_dialect_of(const struct http_call *x)
+{
+    return x->route ? x->route->dialect : DIALECT_KEYS;
+}
+
+static struct slice date_line(struct http_api *a)
+{
+    int64_t now = clock_wall_us() / 1000000;
+    if (now != a->date_s) {
+        a->date_s = now;
+        a->ndate = http_format_date(a->date, now);
+    }
+    return slice_of(a->date, a->ndate);
+}
+
+static struct answer *begin_answer(struct http_api *api, struct http_call *x, struct buf *out)
+{
+    struct answer *a = &api->answer;
+    a->head = (struct http_head){.status = 200, .content_type = "application/json"};
+    a->call = x;
+    a->out = out;
+    a->start = a->item = out->len;
+    a->dialect = DIALECT_KEYS;
+    a->failed = false;
+    a->failure_status = 0;
+    a->json.out = out;
+    a->json.base64 = false;
+    return a;
+}
+
+bool http_wants_minimal(const struct http_call *x)
+{
+    return x->request.method == HTTP_PUT && http_dialect_of(x) == DIALECT_KEYS &&
+           http_prefers(x->request.headers[HTTP_PREFER], "return", "minimal");
+}
+
+/* A PUT that has created something is a 201 whatever is preferred. */
+static void leave_body_out(struct answer *a)
+{
+    if (a->head.status == 200)
+        a->head.status = 204;
+    a->head.content_type = NULL;
+    http_add_header(a->call, SLICE("Preference-Applied: return=minimal\r\n"));
+}
+
+static void end_answer(struct answer *a)
+{
+    const struct http_call *x = a->call;
+    if (x && (a->head.status == 200 || a->head.status == 201) && http_wants_minimal(x))
+        leave_body_out(a);
+    a->head.date = date_line(a->api);
+    a->head.close = x && x->close;
+    a->head.keep = x && x->request.old;
+    a->head.bodiless |= x && x->request.method == HTTP_HEAD;
+    if (x && x->extra.n)
+        a->head.extra = x->extra;
+    a->api->executor->stats.http_answers[a->head.status]++;
+    http_add_head(a->out, a->start, &a->head);
+}
+
+static void refuse_stranger(struct http_api *api, struct http_call *x, struct answer *a)
+{
+    api->executor->stats.acl_denied_auth++;
+    http_add_header(x, slice_str(challenge));
+    answer_error(a, 401, "unauthorized",
+                 "Send the password: Authorization: Bearer PASSWORD, or basic with the user \"default\".");
+}
+
+int64_t http_run_command(struct http_api *api, struct session *s, struct http_call *x,
+                         const struct error *write_err)
+{
+    return command_run(api->executor, s, x->cmd, x->argv, x->argc, &api->answer.json.base, write_err);
+}
+
+/* Redis' clients look for the text in "error", everyone else for a code. */
+static void answer_refusal(struct answer *a, const struct http_call *x)
+{
+    if (x->refusal.status == 204) {
+        a->head = (struct http_head){.status = 204};
+        return;
+    }
+    if (http_dialect_of(x) == DIALECT_KEYS) {
+        answer_error(a, x->refusal.status, x->refusal.code, x->refusal.message);
+        if (x->in_operation) {
+            a->out->len--;
+            buf_addf(a->out, ",\"operation\":%zu}", x->operation);
+        }
+        return;
+    }
+    a->head.status = x->refusal.status;
+    buf_add_slice(a->out, SLICE("{\"error\":"));
+    json_add_lossy(a->out, slice_str(x->refusal.message));
+    buf_add(a->out, "}", 1);
+}
+
+/* What is said to anybody: that this is no request, that a page may not ask, and what may be asked, which
+   browsers want to know before they send a password. */
+static bool is_for_all(const struct http_call *x)
+{
+    return !x->request.path.p || x->refusal.status == 204 || x->refusal.status == 403;
+}
+
+int64_t http_answer(struct http_api *api, struct session *s, struct http_call *x, struct buf *out,
+                    const struct error *write_err)
+{
+    struct answer *a = begin_answer(api, x, out);
+    int64_t wait = 0;
+    a->dialect = http_dialect_of(x);
+    bool open = x->route && x->route->open;
+    s->db = x->db;
+    s->authenticated =
+        open || http_authorized(api->executor, x->request.headers[HTTP_AUTHORIZATION], x->arena);
+    if (!s->authenticated && !is_for_all(x))
+        refuse_stranger(api, x, a);
+    else if (x->refusal.status)
+        answer_refusal(a, x);
+    else
+        wait = (x->route->run ? x->route->run : http_run_command)(api, s, x, write_err);
+    end_answer(a);
+    return wait;
+}
+
+/* Some pass by themselves, or when the operator acts; behind others is damage, or a bug. */
+int http_failure_status(enum status st)
+{
+    switch (st) {
+    case ST_CORRUPT:
+    case ST_INTERNAL:
+    case ST_INVALID:
+    case ST_UNKNOWN:
+        return 500;
+    default:
+        return 503;
+    }
+}
+
+int http_failure_document(struct http_api *api, const struct error *err, enum http_dialect dialect,
+                          struct buf *out)
+{
+    struct answer *a = begin_answer(api, NULL, out);
+    a->dialect = dialect;
+    reply_status(&a->json.base, err->code, err);
+    executor_note_error(api->executor, a->json.base.code);
+    return a->head.status;
+}
+
+void http_answer_failure(struct http_api *api, const struct error *err, enum http_dialect dialect,
+                         bool bodiless, struct buf *out)
+{
+    http_failure_document(api, err, dialect, out);
+    api->answer.head.bodiless = bodiless;
+    end_answer(&api->answer);
+}
+
+/* ---- life ---- */
+
+struct http_api *http_api_new(struct executor *s)
+{
+    struct http_api *a = mem_zalloc(sizeof *a);
+    a->executor = s;
+    s->http = a;
+    a->outcomes = outcomes_new();
+    json_reply_init(&a->answer.json);
+    a->answer.api = a;
+    a->answer.ops = json_reply_ops;
+    a->answer.ops.error = say_error;
+    a->answer.json.base.ops = &a->answer.ops;
+    return a;
+}
+
+void http_api_free(struct http_api *a)
+{
+    if (!a)
+        return;
+    outcomes_free(a->outcomes);
+    json_reply_release(&a->answer.json);
+    mem_free(a);
+}

@@ -1,0 +1,22 @@
+/* What became of batches that nobody waited for: kept for a while, for GET /batch/{id}. A bounded number, and
+   a bounded size: the oldest go first. */
+#ifndef LARDER_HTTP_OUTCOMES_H
+#define LARDER_HTTP_OUTCOMES_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+
+struct http_api;
+struct http_call;
+struct outcomes;
+struct session;
+
+struct outcomes *outcomes_new(void);
+void outcomes_free(struct outcomes *o);
+
+/* Runs the call, keeps its answer, and answers 202 with an id. */
+int64_t outcomes_run(struct http_api *api, struct session *s, struct http_call *x,
+                     const struct error *write_err);
+
+#endif

@@ -1,0 +1,63 @@
+/* What operators and their programs ask: is it alive, does it work, which version is it, what has it done. */
+#include "http/http_internal.h"
+
+#include "command/families.h"
+#include "proto/prometheus.h"
+#include "stats/metrics.h"
+
+int64_t http_healthz(struct http_api *a, struct session *s, struct http_call *x,
+                     const struct error *write_err)
+{
+    (void)s, (void)x, (void)write_err;
+    buf_add_slice(a->answer.out, SLICE("{\"status\":\"ok\"}"));
+    return 0;
+}
+
+int64_t http_version(struct http_api *a, struct session *s, struct http_call *x,
+                     const struct error *write_err)
+{
+    (void)s, (void)x, (void)write_err;
+    buf_add_slice(a->answer.out, SLICE("{\"name\":\"larder\",\"version\":\"" LARDER_VERSION
+                                       "\",\"redis_version\":\"" REDIS_VERSION "\"}"));
+    return 0;
+}
+
+int64_t http_metrics(struct http_api *a, struct session *s, struct http_call *x,
+                     const struct error *write_err)
+{
+    (void)s, (void)x, (void)write_err;
+    a->answer.head.content_type = PROM_CONTENT_TYPE;
+    metrics_render(a->executor, a->answer.out);
+    return 0;
+}
+
+/* A write that nobody sees goes all the way to the database; the answer waits for it as any other does. */
+void http_readyz(struct http_api *a, struct http_call *x)
+{
+    (void)a;
+    x->argv = arena_alloc(x->arena, sizeof *x->argv);
+    x->cmd = &http_service_commands[0];
+    x->argv[0] = slice_str(x->cmd->name);
+    x->argc = 1;
+    x->writes = true;
+}
+
+size_t http_declare_nothing(const struct http_api *a, const struct http_call *x)
+{
+    (void)a, (void)x;
+    return 0;
+}
+
+static enum status probe(struct call *c)
+{
+    enum status st = view_probe(c->view);
+    buf_add_slice(answer_of(c->reply)->out, SLICE("{\"status\":\"ready\"}"));
+    return st;
+}
+
+/* clang-format off */
+const struct command http_service_commands[] = {
+    {.name = "http|readyz", .fn = probe, .arity = 1, .flags = CMD_WRITE, .group = "http"},
+    {.name = NULL},
+};
+/* clang-format on */

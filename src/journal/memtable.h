@@ -1,0 +1,149 @@
+/* Rows that were changed and are not in the tables yet: the last state of each, found by key, walked in any
+   order that a scan asks for, and handed out sorted, slice by slice, when their time to be applied has come.
+
+   There are at most two of them at a time: an active one that takes every change, and a frozen one that is
+   being applied. What a reader sees is the active one over the frozen one over the tables; merge.h does that.
+
+   States of a row are versions: each change makes a new one in the table's own memory and none is ever
+   changed, so that rows handed out stay valid until the table is freed (or emptied), undoing a change means
+   to point back at the version before, and a frozen table can be read by two threads without a lock: the one
+   that owns it (which may still build orders for scans, and nobody else looks at those), and the one that
+   applies it (mem_apply, which only reads versions).
+
+   Orders (a hash's fields by ord, a sorted set's members by score, keys by seq ...) are built when a scan
+   first asks for one and kept up to date from then on; what nobody scans pays nothing. */
+#ifndef LARDER_JOURNAL_MEMTABLE_H
+#define LARDER_JOURNAL_MEMTABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "store/store.h"
+
+struct memtable;
+
+/* expect: how many rows there will probably be, so that the table does not have to grow while it is busy. */
+struct memtable *memtable_new(size_t expect);
+void memtable_free(struct memtable *m);
+
+/* The same as freeing m and making a new one, but with m's memory: giving much memory back to the system and
+   getting it again, page by page, takes longer than everything else. What a round did not need is given back
+   little by little. m may be NULL. */
+struct memtable *memtable_renew(struct memtable *m, size_t expect);
+
+struct memtable_stats {
+    size_t rows;  /* that have a state here, gone ones included */
+    bool empty;   /* no row, no trash, no database, no next id */
+    size_t bytes; /* the memory they take */
+    size_t spare; /* and memory of an earlier round that has not been needed yet */
+    size_t peak;  /* most rows it has had: what the next one may expect */
+};
+struct memtable_stats memtable_stats(const struct memtable *m);
+
+/* The version of a key's row. gone: the tables must lose it. fresh: the tables do not have it (and if it is
+   gone as well there is nothing to do there). */
+struct mem_key {
+    struct key_row row; /* type ROW_NONE when gone; seq and ticket are always set */
+    bool fresh;
+};
+
+struct mem_item {
+    struct item_row row; /* only the ref when gone */
+    int64_t ticket;
+    bool gone;
+    bool fresh;
+};
+
+/* What is known of a row, or NULL. Valid as long as the table. */
+const struct mem_key *memtable_key(const struct memtable *m, uint32_t db, struct slice key);
+const struct mem_item *memtable_item(const struct memtable *m, const struct item_ref *ref);
+
+/* Whether any item of this table and id is here: when not, its scans need no merging. */
+bool memtable_has_items(const struct memtable *m, enum item_table table, int64_t id);
+bool memtable_has_keys(const struct memtable *m);
+
+/* How many there are, gone ones included. */
+size_t memtable_count_items(const struct memtable *m, enum item_table table, int64_t id);
+size_t memtable_count_keys(const struct memtable *m);
+
+/* ---- changing ---- */
+
+/* Copies what it is given. fresh is believed only when the table knows nothing of the row yet; else what it
+   knows decides. The ticket never decreases from one change to the next. */
+void memtable_put_key(struct memtable *m, const struct key_row *row, bool fresh, int64_t ticket);
+void memtable_put_item(struct memtable *m, const struct item_row *row, bool fresh, int64_t ticket);
+void memtable_del_item(struct memtable *m, const struct item_ref *ref, int64_t ticket);
+void memtable_add_trash(struct memtable *m, const struct trash_row *t);
+void memtable_put_db(struct memtable *m, const struct db_row *d);
+void memtable_put_next_id(struct memtable *m, int64_t next_id);
+
+/* The row of a logical database, or NULL; the next id, or 0. */
+const struct db_row *memtable_db(const struct memtable *m, uint32_t db);
+int64_t memtable_next_id(const struct memtable *m);
+
+/* ---- undoing, and settling ---- */
+
+/* A place in the sequence of changes. Marks ascend. */
+typedef uint64_t mem_mark;
+mem_mark memtable_mark(const struct memtable *m);
+
+/* Takes back every change since the mark (which has not been settled). May empty the table, see
+   memtable_leave. */
+void memtable_undo(struct memtable *m, mem_mark since);
+
+/* Changes before the mark will not be undone: what was kept for that is given up. */
+void memtable_settle(struct memtable *m, mem_mark before);
+
+/* The changes between two marks are in the tables now: rows that have not been changed since leave (with
+   trash, databases and next_id of that stretch), and everything before `to` is settled. The caller sees to
+   it that nothing before `from` is still here. When nothing is left the memory is given back but for a block
+   for the next round: rows handed out before are no longer valid. */
+void memtable_leave(struct memtable *m, mem_mark from, mem_mark to);
+
+/* ---- walking in order ---- */
+
+/* A walk over the rows that are put (not gone) and within a scan's bounds, in its order. `skip`, `limit` and
+   `now` of the scan are the caller's business; so are rows of other databases in a walk by seq. Nothing may
+   be changed during a walk. */
+struct order;
+struct mem_walk {
+    const struct memtable *m;
+    const struct order *in; /* NULL: at its end */
+    size_t leaf, i;         /* behind what a walk backward has yet to show */
+    const void *query;      /* as given to memtable_walk_*: must outlive the walk */
+    int order;
+    bool backward;
+};
+
+void memtable_walk_keys(struct memtable *m, const struct key_scan *q, struct mem_walk *w);
+const struct mem_key *mem_walk_key(struct mem_walk *w); /* the next one, NULL at the end */
+void memtable_walk_items(struct memtable *m, const struct item_scan *q, struct mem_walk *w);
+const struct mem_item *mem_walk_item(struct mem_walk *w);
+
+/* ---- applying a frozen table ---- */
+
+/* Hands out everything a table holds, in the order of the tables' trees: keys that are in the tables by seq,
+   fresh ones by (db, key), then items by table, id and name, position or, of a hash, number. Runs on the
+   applier's thread, in small steps: sorting is done in runs that are merged as rows go out, so that no step
+   takes long. */
+struct mem_apply;
+struct mem_apply *mem_apply_new(const struct memtable *m);
+void mem_apply_free(struct mem_apply *a);
+
+/* Sorts for a bounded time (up to `rows` rows); true while there is more to sort. */
+bool mem_apply_sort(struct mem_apply *a, size_t rows);
+
+/* The next up to `rows` rows; when nothing is left but trash, databases and next_id, those (last, together).
+   False when all has been handed out before. The slices are valid until the next call. Rows of keys that are
+   gone have type ROW_NONE; those that are gone and fresh are left out. *ret_next_id is 0 but in the last
+   slice. */
+bool mem_apply_next(struct mem_apply *a, size_t rows, struct changes *ret, int64_t *ret_next_id);
+
+/* How many rows are still to be handed out. */
+size_t mem_apply_left(const struct mem_apply *a);
+
+/* Begins again with the slice that was handed out last: it was not committed. */
+void mem_apply_again(struct mem_apply *a);
+
+#endif

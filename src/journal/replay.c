@@ -1,0 +1,232 @@
+/* What a process left in the journal when it ended: into a memtable, in order, and from there into the
+   tables, sorted. Ended again in the middle, it is done again: nothing of the journal goes before all of it
+   is in.
+
+   The numbers that rows have in the journal are those of another time. A row may be gone whose number is
+   here: earlier versions journaled a key that was set again under the number that it had before it was
+   deleted, and rows may have been moved by someone's SQL. A server that lives finds out and tries again
+   (writer.c); here every row is brought to its state by its name. SQLite's tables need no telling: they try
+   the number, and then the name. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "journal/encoding.h"
+#include "journal/jstore.h"
+#include "sql/remote.h"
+
+#define SLICE_ROWS  50000
+#define SORT_ROWS   65536
+#define PROGRESS_US 1000000
+
+static void take_entry(struct memtable *m, const struct journal_entry *e, int64_t seq)
+{
+    switch (e->kind) {
+    case JOURNAL_KEY:
+        memtable_put_key(m, &e->key, false, seq);
+        break;
+    case JOURNAL_ITEM:
+        memtable_put_item(m, &e->item, false, seq);
+        break;
+    case JOURNAL_LOST:
+        memtable_del_item(m, &e->lost, seq);
+        break;
+    case JOURNAL_TRASH:
+        memtable_add_trash(m, &e->trash);
+        break;
+    case JOURNAL_DB:
+        memtable_put_db(m, &e->db);
+        break;
+    case JOURNAL_IDS:
+        memtable_put_next_id(m, e->next_id);
+        break;
+    }
+}
+
+enum status jrecover_row(struct memtable *m, int64_t seq, struct slice row, struct error *err)
+{
+    struct slice entries;
+    struct journal_entry e;
+    struct error why;
+    bool end = false;
+    mem_mark before = memtable_mark(m);
+    enum status st = journal_open(row, &entries, &why);
+    while (st == ST_OK && (st = journal_next(&entries, &e, &end, &why)) == ST_OK && !end)
+        take_entry(m, &e, seq);
+    if (st != ST_OK) {
+        memtable_undo(m, before);
+        return error_set(err, st, "row %lld of the journal is damaged: %s", (long long)seq, why.text);
+    }
+    memtable_settle(m, memtable_mark(m));
+    return ST_OK;
+}
+
+/* The next rows, within the running transaction. *ret_more: there were any. */
+static enum status apply_some(struct store *writer, struct mem_apply *a, bool *ret_more, struct error *err)
+{
+    struct changes c;
+    int64_t next_id;
+    *ret_more = mem_apply_next(a, SLICE_ROWS, &c, &next_id);
+    if (!*ret_more)
+        return ST_OK;
+    c.next_id = next_id;
+    c.replay = true;
+    for (size_t i = 0; writer->far && i < c.nkeys; i++)
+        c.keys[i].seq = 0;
+    return store_apply(writer, &c, err);
+}
+
+static struct mem_apply *sorted(const struct memtable *m)
+{
+    struct mem_apply *a = mem_apply_new(m);
+    while (mem_apply_sort(a, SORT_ROWS))
+        ;
+    return a;
+}
+
+enum status jrecover_apply(struct store *writer, const struct memtable *m, struct error *err)
+{
+    struct mem_apply *a = sorted(m);
+    enum status st = ST_OK;
+    for (bool more = true; st == ST_OK && more;)
+        st = apply_some(writer, a, &more, err);
+    mem_apply_free(a);
+    return st;
+}
+
+/* ---- at the start of a server ---- */
+
+struct replay {
+    struct memtable *mem;
+    struct journal_state state;
+    int64_t last;
+    size_t rows, bytes;
+    bool damaged;
+    struct error *err;
+};
+
+static enum status replay_row(void *arg, int64_t seq, struct slice row)
+{
+    struct replay *r = arg;
+    if (seq <= r->state.applied) /* it only has not been removed yet */
+        return ST_OK;
+    r->last = seq;
+    r->rows++;
+    r->bytes += row.n;
+    enum status st = jrecover_row(r->mem, seq, row, r->err);
+    r->damaged = st != ST_OK;
+    return st;
+}
+
+/* One transaction: some rows, or the word that all are in. */
+static enum status apply_slice(struct store *writer, struct mem_apply *a, int64_t last, bool *ret_more,
+                               struct error *err)
+{
+    enum status st = store_begin(writer, STORE_WRITE_LAZY, NULL, err);
+    if (st != ST_OK)
+        return st;
+    st = apply_some(writer, a, ret_more, err);
+    if (st == ST_OK)
+        st = *ret_more ? store_journal_applying(writer, last, err) : store_journal_applied(writer, last, err);
+    if (st == ST_OK)
+        return store_commit(writer, err);
+    store_rollback(writer);
+    return st;
+}
+
+static enum status apply_all(struct store *writer, const struct replay *r, struct error *err)
+{
+    struct mem_apply *a = sorted(r->mem);
+    enum status st = ST_OK;
+    bool more = true;
+    int64_t said_us = clock_mono_us();
+    size_t rows = mem_apply_left(a);
+    while (st == ST_OK && more) {
+        st = apply_slice(writer, a, r->last, &more, err);
+        if (clock_mono_us() - said_us >= PROGRESS_US) {
+            said_us = clock_mono_us();
+            log_info("replaying the journal", "rows=%zu left=%zu", rows, mem_apply_left(a));
+        }
+    }
+    mem_apply_free(a);
+    return st == ST_OK ? store_sync(writer, err) : st;
+}
+
+static enum status read_all(struct store *writer, struct replay *r, struct error *err)
+{
+    enum status st = store_begin(writer, STORE_READ, NULL, err);
+    if (st != ST_OK)
+        return st;
+    st = store_journal_state(writer, &r->state, err);
+    r->last = r->state.applied;
+    if (st == ST_OK)
+        st = store_journal_each(writer, replay_row, r, err);
+    store_rollback(writer);
+    return st;
+}
+
+/* What a person can do about it. The URL of a server may have a password. */
+static void advise(struct error *err, const char *url)
+{
+    struct error what = *err;
+    if (remote_is_url(url))
+        (void)error_set(err, what.code, "%s. Keep a copy of the database, then: larder check --salvage",
+                        what.text);
+    else
+        (void)error_set(err, what.code,
+                        "%s. Keep a copy of the files, then: larder check --salvage --store %s", what.text,
+                        url);
+}
+
+/* Rows keep the numbers that only the memory of the former process had: the next one comes behind them. */
+static int64_t next_seq(struct memtable *m)
+{
+    const struct key_scan newest = {.order = KEYS_BY_SEQ_DESC, .seq_below = INT64_MAX, .limit = 1};
+    struct mem_walk w;
+    memtable_walk_keys(m, &newest, &w);
+    const struct mem_key *k = mem_walk_key(&w);
+    return k && k->row.seq >= STORE_PROVISIONAL ? k->row.seq + 1 : STORE_PROVISIONAL;
+}
+
+/* What could not be applied, for someone who tries it again. */
+static void keep(const struct replay *r, const struct error *why, struct jpast *ret)
+{
+    ret->applied = r->state.applied;
+    ret->mem = r->mem;
+    ret->next_seq = next_seq(r->mem);
+    ret->bytes = r->bytes;
+    ret->why = *why;
+    log_warning("the journal waits for room on the disk: reads are served, writes are refused",
+                "groups=%zu bytes=%zu error=\"%s\"", r->rows, r->bytes, why->text);
+}
+
+enum status jrecover_or_keep(struct store *writer, const char *url, struct jpast *ret, struct error *err)
+{
+    struct replay r = {.mem = memtable_new(0), .err = err};
+    int64_t start = clock_mono_us();
+    enum status st = read_all(writer, &r, err);
+    bool applies = st == ST_OK && (r.rows || r.state.applying);
+    if (r.damaged)
+        advise(err, url);
+    if (applies)
+        st = apply_all(writer, &r, err);
+    *ret = (struct jpast){.last = r.last, .applied = r.last};
+    if (applies && st == ST_FULL && !writer->far) {
+        keep(&r, err, ret);
+        return ST_OK;
+    }
+    if (applies && st == ST_OK)
+        log_info("replayed the journal", "groups=%zu bytes=%zu ms=%lld", r.rows, r.bytes,
+                 (long long)(clock_mono_us() - start) / 1000);
+    memtable_free(r.mem);
+    return st;
+}
+
+enum status jrecover(struct store *writer, const char *url, struct jpast *ret, struct error *err)
+{
+    enum status st = jrecover_or_keep(writer, url, ret, err);
+    if (st != ST_OK || !ret->mem)
+        return st;
+    memtable_free(ret->mem);
+    ret->mem = NULL;
+    *err = ret->why;
+    return err->code;
+}

@@ -1,0 +1,208 @@
+#include "server/held.h"
+
+#include "base/mem.h"
+#include "engine/engine.h"
+#include "server/worker_internal.h"
+
+#define FIRST_CAP 256
+
+static struct held_reply *at(const struct held_replies *w, uint64_t number)
+{
+    return &w->ring[number & (w->cap - 1)];
+}
+
+void held_release(struct held_replies *w)
+{
+    mem_free(w->ring);
+    *w = (struct held_replies){0};
+}
+
+static void grow(struct held_replies *w)
+{
+    size_t cap = w->cap ? w->cap * 2 : FIRST_CAP;
+    struct held_reply *ring = mem_alloc(cap * sizeof *ring);
+    for (uint64_t n = w->first; n < w->next; n++)
+        ring[n & (cap - 1)] = *at(w, n);
+    mem_free(w->ring);
+    w->ring = ring;
+    w->cap = cap;
+}
+
+void held_add(struct worker *worker, struct client *c, size_t start, int64_t ticket, int64_t deadline_us)
+{
+    struct held_replies *w = &worker->held;
+    uint32_t shape = c->protocol->shape ? c->protocol->shape(c) : 0;
+    uint64_t from = c->out_base + start, to = c->out_base + c->out.len;
+    if (c->state == CLIENT_DEAD)
+        return;
+    if (c->held_last) {
+        struct held_reply *last = at(w, c->held_last);
+        if (last->ticket == ticket && last->end == from && last->shape == shape && !last->deadline_us &&
+            !deadline_us) {
+            last->end = to;
+            last->replies++;
+            return;
+        }
+    }
+    if (w->first == 0)
+        w->first = w->next = 1;
+    if (w->next - w->first == w->cap)
+        grow(w);
+    uint64_t number = w->next++;
+    *at(w, number) = (struct held_reply){.client = c,
+                                         .start = from,
+                                         .end = to,
+                                         .ticket = ticket,
+                                         .deadline_us = deadline_us,
+                                         .replies = 1,
+                                         .shape = shape};
+    w->ntimed += deadline_us != 0;
+    if (c->held_last)
+        at(w, c->held_last)->next = number;
+    else
+        c->held_first = number;
+    c->held_last = number;
+}
+
+void held_cut(struct worker *worker, uint64_t from)
+{
+    struct held_replies *w = &worker->held;
+    if (w->next <= from)
+        return;
+    for (uint64_t n = w->first; n < from; n++)
+        if (at(w, n)->next >= from)
+            at(w, n)->next = 0;
+    for (uint64_t n = from; n < w->next; n++)
+        w->ntimed -= at(w, n)->deadline_us != 0;
+    w->next = from;
+}
+
+size_t held_free_output(const struct worker *w, const struct client *c)
+{
+    return c->held_first ? (size_t)(at(&w->held, c->held_first)->start - c->out_base) : c->out.len;
+}
+
+/* Takes the first wait of all out; it is its client's first as well. */
+static void let_go(struct held_replies *w)
+{
+    const struct held_reply *head = at(w, w->first++);
+    struct client *c = head->client;
+    w->ntimed -= head->deadline_us != 0;
+    if (!c)
+        return;
+    c->held_first = head->next;
+    if (!head->next)
+        c->held_last = 0;
+    client_touch(c);
+}
+
+void held_settle(struct worker *worker)
+{
+    struct held_replies *w = &worker->held;
+    while (w->first < w->next && engine_settled(worker->executor.engine, at(w, w->first)->ticket))
+        let_go(w);
+}
+
+/* ---- failure ---- */
+
+/* Which replies fail: those that wait for this ticket or a later one; or one alone, by its number. */
+struct failed {
+    int64_t from;
+    uint64_t only; /* 0: by their tickets */
+};
+
+/* Writes a client's output anew, with errors in the place of the replies that failed. What it has still to
+   wait for moves along. */
+static void rewrite(struct worker *worker, struct client *c, struct failed which, const struct error *err)
+{
+    struct held_replies *w = &worker->held;
+    struct buf fresh = {0};
+    size_t copied = 0;
+    for (uint64_t n = c->held_first; n; n = at(w, n)->next) {
+        struct held_reply *it = at(w, n);
+        size_t start = (size_t)(it->start - c->out_base), end = (size_t)(it->end - c->out_base);
+        buf_add(&fresh, c->out.p + copied, start - copied);
+        it->start = c->out_base + fresh.len;
+        if (which.only ? n == which.only : it->ticket >= which.from) {
+            c->protocol->fail(worker, c, it->replies, it->shape, err, &fresh);
+            it->ticket = 0;
+        } else {
+            buf_add(&fresh, c->out.p + start, end - start);
+        }
+        it->end = c->out_base + fresh.len;
+        copied = end;
+    }
+    buf_add(&fresh, c->out.p + copied, c->out.len - copied);
+    buf_release(&c->out);
+    c->out = fresh;
+}
+
+void held_fail(struct worker *worker, int64_t from, const struct error *err)
+{
+    struct held_replies *w = &worker->held;
+    for (uint64_t n = w->first; n < w->next; n++) {
+        const struct held_reply *it = at(w, n);
+        if (it->client && it->ticket >= from)
+            rewrite(worker, it->client, (struct failed){.from = from}, err);
+    }
+    held_settle(worker);
+}
+
+/* ---- deadlines ---- */
+
+/* The client's first wait is over, whoever else waits in front of it. */
+static void release_first(struct held_replies *w, struct client *c)
+{
+    struct held_reply *it = at(w, c->held_first);
+    w->ntimed -= it->deadline_us != 0;
+    it->deadline_us = 0;
+    it->client = NULL;
+    c->held_first = it->next;
+    if (!it->next)
+        c->held_last = 0;
+    client_touch(c);
+}
+
+static void give_up(struct worker *worker, uint64_t number)
+{
+    struct held_replies *w = &worker->held;
+    struct client *c = at(w, number)->client;
+    struct error err;
+    (void)error_set(&err, ST_UNKNOWN,
+                    "it ran, and was not committed within timeout_ms: it may still be, or fail as a whole");
+    rewrite(worker, c, (struct failed){.only = number}, &err);
+    at(w, number)->deadline_us = 0;
+    w->ntimed--;
+    while (c->held_first && at(w, c->held_first)->ticket == 0)
+        release_first(w, c);
+}
+
+int64_t held_expire(struct worker *worker, int64_t now_us)
+{
+    struct held_replies *w = &worker->held;
+    int64_t next = 0;
+    for (uint64_t n = w->first; w->ntimed && n < w->next; n++) {
+        int64_t deadline = at(w, n)->deadline_us;
+        if (!deadline || !at(w, n)->client)
+            continue;
+        if (deadline <= now_us)
+            give_up(worker, n);
+        else if (!next || deadline < next)
+            next = deadline;
+    }
+    return next;
+}
+
+void held_synced(struct worker *worker)
+{
+    struct held_replies *w = &worker->held;
+    if (w->first < w->next && at(w, w->next - 1)->ticket == HELD_FOR_SYNC)
+        at(w, w->next - 1)->ticket = 0;
+}
+
+void held_forget(struct worker *worker, struct client *c)
+{
+    for (uint64_t n = c->held_first; n; n = at(&worker->held, n)->next)
+        at(&worker->held, n)->client = NULL;
+    c->held_first = c->held_last = 0;
+}

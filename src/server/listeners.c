@@ -1,0 +1,281 @@
+#include "server/listeners.h"
+
+#include <sys/resource.h>
+
+#include "base/log.h"
+#include "server/http_client.h"
+#include "server/worker_internal.h"
+#include "server/workers_internal.h"
+
+#define ACCEPTS_PER_EVENT 1000
+#define ACCEPT_PAUSE_US   100000       /* after accept has failed for want of memory or descriptors */
+#define RESERVED_FDS      ((rlim_t)64) /* for the database, logs, listeners */
+
+static const char DENIED[] =
+    "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for "
+    "the default user. In this mode connections are only accepted from the loopback interface. If you want "
+    "to "
+    "connect from external computers to Redis you may adopt one of the following solutions: 1) Just disable "
+    "protected mode sending the command 'CONFIG SET protected-mode no' from the loopback interface by "
+    "connecting to Redis from the same host the server is running, however MAKE SURE Redis is not publicly "
+    "accessible from internet if you do so. Use CONFIG REWRITE to make this change permanent. 2) "
+    "Alternatively "
+    "you can just disable the protected mode by editing the Redis configuration file, and setting the "
+    "protected "
+    "mode option to 'no', and then restarting the server. 3) If you started the server manually just for "
+    "testing, restart it with the '--protected-mode no' option. 4) Setup a an authentication password for "
+    "the "
+    "default user. NOTE: You only need to do one of the above things in order for the server to start "
+    "accepting "
+    "connections from the outside.\r\n";
+
+/* ---- on the worker that a connection went to ---- */
+
+static void turn_away(struct conn *conn)
+{
+    conn_refuse(conn, SLICE("-ERR max number of clients reached\r\n"));
+}
+
+static void welcome(struct worker *w, struct conn conn)
+{
+    const struct config *config = worker_config(w);
+    if (config->protected_mode && config->requirepass[0] == '\0' && !conn_is_loopback(&conn)) {
+        w->executor.stats.rejected[REJECTED_PROTECTED]++;
+        conn_refuse(&conn, SLICE(DENIED));
+        worker_uncount(w);
+    } else {
+        client_new(w, conn, &resp_protocol);
+    }
+}
+
+static void on_handshake_over(void *arg, struct conn *conn)
+{
+    const struct arrival *a = arg;
+    if (conn)
+        a->worker->workers->listeners[a->listener].welcome(a->worker, *conn);
+    else
+        worker_uncount(a->worker);
+}
+
+void listeners_admit(struct worker *w, int which, struct conn conn)
+{
+    const struct server_listener *e = &w->workers->listeners[which];
+    if (e->listener.tls)
+        handshake_begin(&w->handshakes, conn, e->listener.protocol, on_handshake_over, &w->arrivals[which]);
+    else
+        e->welcome(w, conn);
+}
+
+/* ---- on the first worker ---- */
+
+/* Everybody who was let in counts, those whose handshake is not over included. */
+static uint32_t count_clients(const struct workers *t)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->n; i++)
+        n += atomic_load_explicit(&t->workers[i]->nclients, memory_order_relaxed);
+    return n;
+}
+
+static struct worker *least_busy(const struct workers *t)
+{
+    struct worker *least = t->workers[0];
+    uint32_t fewest = UINT32_MAX;
+    for (uint32_t i = 0; i < t->n; i++) {
+        uint32_t n = atomic_load_explicit(&t->workers[i]->nclients, memory_order_relaxed);
+        if (n < fewest) {
+            fewest = n;
+            least = t->workers[i];
+        }
+    }
+    return least;
+}
+
+static void greet(struct server_listener *e, struct conn conn)
+{
+    struct workers *t = e->workers;
+    struct worker *first = t->workers[0];
+    if (count_clients(t) >= t->max_clients) {
+        first->executor.stats.rejected[REJECTED_MAXCLIENTS]++;
+        if (e->listener.tls)
+            conn_close(&conn);
+        else
+            e->turn_away(&conn);
+        return;
+    }
+    struct worker *w = least_busy(t);
+    conn.number = server_next_id(&t->server);
+    int which = (int)(e - t->listeners);
+    atomic_fetch_add_explicit(&w->nclients, 1, memory_order_relaxed);
+    if (w == first) {
+        listeners_admit(w, which, conn);
+    } else {
+        mailbox_post_conn(&w->mailbox, conn, which);
+        worker_wake(w);
+    }
+}
+
+void listeners_watch(struct workers *t, bool on)
+{
+    for (struct server_listener *e = t->listeners; e < t->listeners + LISTENERS; e++) {
+        for (size_t i = 0; i < e->listener.n; i++) {
+            if (on)
+                event_add(e->accepts[i], NULL);
+            else
+                event_del(e->accepts[i]);
+        }
+    }
+    if (!on)
+        event_del(t->accept_timer);
+}
+
+static void pause_accepting(struct workers *t)
+{
+    struct timeval pause = {.tv_usec = ACCEPT_PAUSE_US};
+    log_warning("cannot accept clients for want of memory or descriptors", NULL);
+    listeners_watch(t, false);
+    event_add(t->accept_timer, &pause);
+}
+
+static void on_accept_again(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    listeners_watch(arg, true);
+}
+
+static void on_accept(evutil_socket_t fd, short what, void *arg)
+{
+    (void)what;
+    struct server_listener *e = arg;
+    size_t i = 0;
+    while (e->listener.fds[i] != fd)
+        i++;
+    for (int n = 0; n < ACCEPTS_PER_EVENT; n++) {
+        struct conn conn;
+        switch (listener_accept(&e->listener, i, &conn)) {
+        case ACCEPT_OK:
+            greet(e, conn);
+            break;
+        case ACCEPT_NONE:
+            return;
+        case ACCEPT_REFUSED:
+            e->workers->workers[0]->executor.stats.rejected[REJECTED_DESCRIPTORS]++;
+            break;
+        case ACCEPT_STARVED:
+            pause_accepting(e->workers);
+            return;
+        }
+    }
+}
+
+/* As many clients as configured, if the limit of descriptors can be raised to it. */
+void listeners_fit(struct workers *t)
+{
+    uint64_t wanted = (uint64_t)t->config->maxclients;
+    struct rlimit limit;
+    t->max_clients = (uint32_t)wanted;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return;
+    if (limit.rlim_cur < wanted + RESERVED_FDS) {
+        struct rlimit raised = limit;
+        raised.rlim_cur = wanted + RESERVED_FDS;
+        if (limit.rlim_max != RLIM_INFINITY && raised.rlim_cur > limit.rlim_max)
+            raised.rlim_cur = limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
+            limit = raised;
+    }
+    if (limit.rlim_cur >= wanted + RESERVED_FDS)
+        return;
+    t->max_clients = limit.rlim_cur / 2 > RESERVED_FDS ? (uint32_t)(limit.rlim_cur - RESERVED_FDS)
+                                                       : (uint32_t)(limit.rlim_cur / 2);
+    log_warning("the limit of open files is too low for maxclients", "maxclients=%llu allowed=%u",
+                (unsigned long long)wanted, t->max_clients);
+}
+
+/* ---- life ---- */
+
+static enum status open_port(struct workers *t, int which, int64_t port, struct error *err)
+{
+    struct server_listener *e = &t->listeners[which];
+    bool http = which == LISTEN_HTTP || which == LISTEN_HTTP_TLS;
+    e->workers = t;
+    e->welcome = http ? http_welcome : welcome;
+    e->turn_away = http ? http_turn_away : turn_away;
+    e->listener.tls = which == LISTEN_RESP_TLS || which == LISTEN_HTTP_TLS;
+    if (which == LISTEN_HTTP_TLS)
+        e->listener.protocol = "http/1.1";
+    if (port == 0)
+        return ST_OK;
+    return listener_open_tcp(&e->listener, t->config->bind, (int)port, (int)t->config->tcp_backlog, err);
+}
+
+/* Nobody has asked for HTTP, nor against it: for this machine, if that can be had, and not when there is no
+   other TCP port without TLS. */
+static enum status open_http(struct workers *t, struct error *err)
+{
+    const struct config *config = t->config;
+    bool asked = config_given(config, "http-port");
+    struct listener *l = &t->listeners[LISTEN_HTTP].listener;
+    struct error why = {0};
+    char quoted[512];
+    enum status st = open_port(t, LISTEN_HTTP, asked ? config->http_port : 0, err);
+    if (asked || st != ST_OK || config->port == 0)
+        return st;
+    if (listener_open_tcp(l, "127.0.0.1 -::1", (int)config->http_port, (int)config->tcp_backlog, &why) !=
+        ST_OK) {
+        listener_close(l);
+        listener_init(l);
+        log_quote(quoted, sizeof quoted, why.text);
+        log_warning(
+            "the HTTP API is off, because its usual port cannot be had; http-port takes another, or 0",
+            "error=%s", quoted);
+    }
+    return ST_OK;
+}
+
+static void watch_all(struct workers *t)
+{
+    struct event_base *base = t->workers[0]->base;
+    t->accept_timer = event_new(base, -1, 0, on_accept_again, t);
+    for (struct server_listener *e = t->listeners; e < t->listeners + LISTENERS; e++)
+        for (size_t i = 0; i < e->listener.n; i++)
+            e->accepts[i] = event_new(base, e->listener.fds[i], EV_READ | EV_PERSIST, on_accept, e);
+}
+
+enum status listeners_open(struct workers *t, struct error *err)
+{
+    const struct config *config = t->config;
+    struct listener *resp = &t->listeners[LISTEN_RESP].listener;
+    enum status st = open_port(t, LISTEN_RESP, config->port, err);
+    if (st == ST_OK)
+        st = open_port(t, LISTEN_RESP_TLS, config->tls_port, err);
+    if (st == ST_OK)
+        st = open_http(t, err);
+    if (st == ST_OK)
+        st = open_port(t, LISTEN_HTTP_TLS, config->tls_http_port, err);
+    if (st == ST_OK && config->unixsocket && config->unixsocket[0])
+        st = listener_open_unix(resp, config->unixsocket, (unsigned)config->unixsocketperm,
+                                (int)config->tcp_backlog, err);
+    if (st != ST_OK)
+        return st;
+    t->server.tcp_port = resp->port ? resp->port : workers_tls_port(t);
+    watch_all(t);
+    listeners_fit(t);
+    return ST_OK;
+}
+
+static void free_event(struct event *e)
+{
+    if (e)
+        event_free(e);
+}
+
+void listeners_close(struct workers *t)
+{
+    for (struct server_listener *e = t->listeners; e < t->listeners + LISTENERS; e++) {
+        for (size_t i = 0; i < LISTENER_MAX; i++)
+            free_event(e->accepts[i]);
+        listener_close(&e->listener);
+    }
+    free_event(t->accept_timer);
+}

@@ -1,0 +1,37 @@
+/* The ways in: who listens where, how many clients there may be, and which worker gets one. The first
+   worker's loop watches the listeners; everything else about a connection happens on the worker that it went
+   to. */
+#ifndef LARDER_SERVER_LISTENERS_H
+#define LARDER_SERVER_LISTENERS_H
+
+#include <event2/event.h>
+
+#include "net/listener.h"
+
+struct workers;
+struct worker;
+
+enum { LISTEN_RESP, LISTEN_RESP_TLS, LISTEN_HTTP, LISTEN_HTTP_TLS, LISTENERS };
+
+struct server_listener {
+    struct workers *workers;
+    struct listener listener;
+    struct event *accepts[LISTENER_MAX];
+    void (*turn_away)(struct conn *conn);                /* there are too many */
+    void (*welcome)(struct worker *w, struct conn conn); /* a client for w, which counts it already */
+};
+
+/* Opens the ports that the configuration names, on the first worker's loop. */
+enum status listeners_open(struct workers *t, struct error *err) MUST_CHECK;
+void listeners_close(struct workers *t);
+
+/* Whether anyone is let in. */
+void listeners_watch(struct workers *t, bool on);
+
+/* Takes over a connection that was counted for w: its handshake, its welcome. */
+void listeners_admit(struct worker *w, int which, struct conn conn);
+
+/* maxclients, or what the limit of descriptors allows. */
+void listeners_fit(struct workers *t);
+
+#endif

@@ -1,0 +1,179 @@
+/* Clients that speak the Redis protocol. */
+#include "server/protocol.h"
+
+#include <limits.h>
+
+#include "base/log.h"
+#include "exec/command.h"
+#include "exec/txn.h"
+#include "server/worker_internal.h"
+
+#define MAX_INLINE ((uint64_t)64 << 10)
+
+static void open_resp(struct client *c)
+{
+    resp_init(&c->parser);
+    resp_reply_init(&c->reply, &c->out, c->session.resp);
+}
+
+static void release(struct client *c)
+{
+    resp_release(&c->parser);
+}
+
+static enum parse_result parse(struct worker *w, struct client *c, struct batch_call *ret)
+{
+    const struct config *config = worker_config(w);
+    struct resp_limits limits = {
+        .max_bulk = config->proto_max_bulk_len,
+        .max_args = INT_MAX,
+        .max_inline = MAX_INLINE,
+        .unauthenticated = !c->session.authenticated && config->requirepass[0],
+    };
+    struct slice data = slice_of(c->in.p + c->parsed, c->in.len - c->parsed);
+    size_t used;
+    switch (resp_parse(&c->parser, data, &limits, &w->batch.arena, &ret->argv, &ret->argc, &used)) {
+    case RESP_MORE:
+        return PARSE_MORE;
+    case RESP_ERROR:
+        ret->argc = 0;
+        return PARSE_BROKEN;
+    case RESP_COMMAND:
+        break;
+    }
+    c->parsed += used;
+    if (ret->argc == 0)
+        return PARSE_EMPTY;
+    ret->cmd = command_find(ret->argv[0]);
+    return PARSE_CALL;
+}
+
+static void parse_again(struct client *c)
+{
+    resp_reset(&c->parser);
+}
+
+static size_t wanted(const struct client *c)
+{
+    return c->parser.want;
+}
+
+static bool may_write(const struct batch_call *call)
+{
+    return command_may_write(&call->client->session, call->cmd, call->argv, call->argc);
+}
+
+static bool is_http(struct slice name);
+
+/* What ends the connection at once cannot be taken back either. */
+static bool goes_outside(const struct batch_call *call)
+{
+    if (!call->cmd)
+        return call->argc && is_http(call->argv[0]);
+    return command_goes_outside(&call->client->session, call->cmd, call->argv, call->argc);
+}
+
+static bool stops_workers(const struct batch_call *call)
+{
+    return command_stops_workers(&call->client->session, call->cmd, call->argv, call->argc);
+}
+
+/* A web page that makes its visitor's browser talk to us sends these; the connection ends before the
+   request's body is taken for commands. */
+static bool is_http(struct slice name)
+{
+    return slice_is(name, "post") || slice_is(name, "host:");
+}
+
+static void run_unknown(struct worker *w, const struct batch_call *call, const struct error *write_err)
+{
+    struct client *c = call->client;
+    if (call->argc == 0) {
+        if (c->session.reply_mode == SESSION_REPLY_ON)
+            reply_error(&c->reply.base, c->parser.error);
+        executor_note_error(&w->executor, "ERR");
+        w->executor.stats.closed[CLOSED_PROTOCOL]++;
+        client_drain(c);
+    } else if (is_http(call->argv[0])) {
+        if (worker_may_warn(w, &w->http_warned_us))
+            log_warning("a client speaks HTTP, perhaps made to by a web page; closing", "addr=%s",
+                        c->session.addr);
+        w->executor.stats.closed[CLOSED_PROTOCOL]++;
+        client_kill(c);
+    } else {
+        command_run(&w->executor, &c->session, NULL, call->argv, call->argc, &c->reply.base, write_err);
+    }
+}
+
+/* Another database has been chosen: by EXEC, or by the client's own word. */
+static void note_database(struct client *c, const struct command *cmd, uint32_t db)
+{
+    c->exec_chose = txn_is_exec(cmd);
+    c->exec_left = c->exec_chose ? db + 1 : 0;
+}
+
+static int64_t run(struct worker *w, const struct batch_call *call, const struct error *write_err)
+{
+    struct client *c = call->client;
+    c->reply.base.resp = c->session.resp;
+    c->exec_left = 0;
+    if (!call->cmd) {
+        run_unknown(w, call, write_err);
+        return 0;
+    }
+    uint32_t db = c->session.db;
+    int64_t wait =
+        command_run(&w->executor, &c->session, call->cmd, call->argv, call->argc, &c->reply.base, write_err);
+    if (c->session.db != db)
+        note_database(c, call->cmd, db);
+    return wait;
+}
+
+/* A SELECT in the queue of EXEC is undone with it when its commit fails, unless the client has chosen another
+   database since. */
+static uint32_t shape(const struct client *c)
+{
+    return c->exec_left;
+}
+
+static void fail(struct worker *w, struct client *c, uint32_t n, uint32_t left, const struct error *err,
+                 struct buf *out)
+{
+    struct resp_reply sink;
+    if (left && c->exec_chose) {
+        c->session.db = left - 1;
+        c->exec_chose = false;
+    }
+    resp_reply_init(&sink, out, c->session.resp);
+    for (uint32_t i = 0; i < n; i++) {
+        reply_status(&sink.base, err->code, err);
+        executor_note_error(&w->executor, sink.base.code);
+    }
+}
+
+static bool tick(struct client *c, int64_t now_us)
+{
+    (void)c, (void)now_us;
+    return true;
+}
+
+static size_t memory(const struct client *c)
+{
+    return c->parser.cap * sizeof *c->parser.spans;
+}
+
+const struct protocol resp_protocol = {
+    .open = open_resp,
+    .release = release,
+    .parse = parse,
+    .parse_again = parse_again,
+    .wanted = wanted,
+    .may_write = may_write,
+    .goes_outside = goes_outside,
+    .stops_workers = stops_workers,
+    .run = run,
+    .shape = shape,
+    .fail = fail,
+    .tick = tick,
+    .memory = memory,
+};

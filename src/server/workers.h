@@ -1,0 +1,66 @@
+/* The workers of a process: how many there are, what they have in common, and how they work together.
+
+   Each worker is a thread with a loop, clients, an engine and a session of the database of its own; what an
+   ordinary command needs is its worker's alone. Several workers need a store that can be shared
+   (store_shared): to the database they are like several servers.
+
+   - The first worker, on the thread that calls workers_run, has the listeners. A connection goes to the
+   worker that has the fewest, through its mailbox, before anything is read from it (TLS handshakes are the
+     business of the worker that gets it).
+   - What concerns all of them (CLIENT KILL, CONFIG SET, INFO, the certificates) is done while the others
+   stand still: workers_hold wakes them, and each stops at the top of its turn, outside of any transaction, so
+   that it holds no lock of the database that the one who asked might wait for. That one asks before its own
+     transaction begins, for the same reason. Until workers_release it may use everything of everybody. Of two
+     that ask at once, one stands still for the other first. Whoever does not ask pays with one relaxed load a
+     turn.
+   - When one worker ends, for SHUTDOWN or because its loop failed, all do. */
+#ifndef LARDER_SERVER_WORKERS_H
+#define LARDER_SERVER_WORKERS_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "config/config.h"
+
+struct engine;
+struct workers;
+struct worker;
+
+/* A worker for each engine, 1 to WORKERS_MAX. Binds the sockets that config names. They borrow config
+   and the engines (and through them the stores), and change config when CONFIG SET does. */
+enum status workers_new(struct config *config, struct engine *const *engines, uint32_t n,
+                        struct workers **ret, struct error *err) MUST_CHECK;
+
+/* Serves until workers_stop, SHUTDOWN or a failure; then sends the replies that are still to be sent (not for
+   ever) and makes what was committed durable. */
+enum status workers_run(struct workers *t, struct error *err) MUST_CHECK;
+
+/* From any thread, or from a signal handler. */
+void workers_stop(struct workers *t);
+
+/* Reads the certificates anew. From any thread, or from a signal handler. */
+void workers_reload(struct workers *t);
+
+/* t may be NULL. */
+void workers_free(struct workers *t);
+
+/* The TCP ports that are bound, without and with TLS, or 0 when there is none. */
+int workers_port(const struct workers *t);
+int workers_tls_port(const struct workers *t);
+int workers_http_port(const struct workers *t);
+int workers_tls_http_port(const struct workers *t);
+
+/* ---- for the workers ---- */
+
+/* From here to workers_release all others stand still. Only at the top of a turn or between two transactions
+   of a batch; never twice. */
+void workers_hold(struct worker *w);
+void workers_release(struct workers *t);
+
+/* At the top of a turn: stands still while another one asks for it. Whether one did. */
+bool workers_stand(struct worker *w);
+
+/* This worker's turns are over: it stands still for good. */
+void workers_leave(struct worker *w);
+
+#endif

@@ -1,0 +1,38 @@
+/* What the files of this folder know of the workers together. */
+#ifndef LARDER_SERVER_WORKERS_INTERNAL_H
+#define LARDER_SERVER_WORKERS_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "exec/executor.h"
+#include "server/listeners.h"
+#include "server/workers.h"
+
+struct workers {
+    struct config *config;
+    struct server server;
+    struct worker *workers[WORKERS_MAX];
+    pthread_t threads[WORKERS_MAX]; /* but for the first */
+    uint32_t n;
+    /* Standing still. */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    atomic_bool held;  /* someone needs the others to stand still */
+    uint32_t standing; /* who do, and those who have left */
+    /* The first failure of a worker, with the lock held. */
+    struct error failure;
+    /* The ways in: the first worker's. */
+    struct server_listener listeners[LISTENERS];
+    struct event *accept_timer; /* the end of a pause after want of memory or descriptors */
+    uint32_t max_clients;       /* as configured, or what the limit of descriptors allows */
+    _Atomic uint32_t nhttp;     /* clients that speak HTTP */
+    int64_t durability;         /* the one in force; the option is ahead of it until the end of a batch */
+};
+
+static inline bool workers_alone(const struct workers *t)
+{
+    return t->n == 1;
+}
+
+#endif

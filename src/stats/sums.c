@@ -1,0 +1,128 @@
+#include "stats/sums.h"
+
+#include "exec/command.h"
+
+static void add_counts(uint64_t *to, const uint64_t *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] += from[i];
+}
+
+static void add_rate(struct rate *to, const struct rate *from)
+{
+    add_counts(to->samples, from->samples, RATE_SAMPLES);
+}
+
+static void add_stats(struct executor_stats *to, const struct executor_stats *from)
+{
+    add_counts(to->accepted, from->accepted, SESSION_WAYS);
+    add_counts(to->rejected, from->rejected, REJECTIONS);
+    add_counts(to->closed, from->closed, CLOSURES);
+    to->commands += from->commands;
+    to->net_in += from->net_in;
+    to->net_out += from->net_out;
+    to->errors += from->errors;
+    to->acl_denied_auth += from->acl_denied_auth;
+    to->reads += from->reads;
+    to->writes += from->writes;
+    if (from->peak_memory > to->peak_memory)
+        to->peak_memory = from->peak_memory;
+    add_counts(to->database_errors, from->database_errors, STATUSES);
+    histogram_merge(&to->batch_commands, &from->batch_commands);
+    add_counts(to->http_answers, from->http_answers, HTTP_STATUS_END);
+    to->reruns += from->reruns;
+    to->wakeups += from->wakeups;
+    to->sweep_passes += from->sweep_passes;
+    add_rate(&to->ops, &from->ops);
+    add_rate(&to->input, &from->input);
+    add_rate(&to->output, &from->output);
+}
+
+static void add_engine(struct engine_stats *to, const struct engine_stats *from)
+{
+    to->batches += from->batches;
+    to->commits += from->commits;
+    to->commit_failures += from->commit_failures;
+    to->commands += from->commands;
+    to->rows_written += from->rows_written;
+    to->keyspace_hits += from->keyspace_hits;
+    to->keyspace_misses += from->keyspace_misses;
+    to->expired_on_read += from->expired_on_read;
+    to->expired_fields += from->expired_fields;
+    to->expired_by_sweep += from->expired_by_sweep;
+    to->deleted_by_sweep += from->deleted_by_sweep;
+    to->items_by_sweep += from->items_by_sweep;
+    histogram_merge(&to->sweep_us, &from->sweep_us);
+    histogram_merge(&to->commit_us, &from->commit_us);
+    to->external_changes += from->external_changes;
+    to->dirty += from->dirty;
+}
+
+static void add_cache(struct sums *t, const struct cache *cache)
+{
+    const struct cache_stats *from = cache_get_stats(cache);
+    t->cache.hits += from->hits;
+    t->cache.misses += from->misses;
+    t->cache.evicted += from->evicted;
+    t->cache.dropped += from->dropped;
+    t->cache.rows += from->rows;
+    t->cache.bytes += from->bytes;
+    t->cache_budget += cache_budget(cache);
+}
+
+static void add_memory(struct engine_memory *to, struct engine_memory from)
+{
+    to->rows += from.rows;
+    to->collections += from.collections;
+    to->changes += from.changes;
+    to->store += from.store;
+}
+
+void sums_gather(struct server *all, struct sums *ret)
+{
+    *ret = (struct sums){0};
+    for (uint32_t i = 0; i < all->nexecutors; i++) {
+        const struct executor *s = all->executors[i];
+        const struct engine_stats *engine = engine_get_stats(s->engine);
+        add_stats(&ret->stats, &s->stats);
+        for (uint32_t j = 0; j < s->errors.n; j++)
+            error_counts_add(&ret->errors, s->errors.at[j].code, s->errors.at[j].count);
+        add_engine(&ret->engine, engine);
+        ret->unsaved += engine->dirty - s->saved_dirty;
+        add_cache(ret, engine_cache(s->engine));
+        add_memory(&ret->memory, engine_memory(s->engine));
+        ret->client_memory += executor_client_memory(s);
+        ret->nsessions += s->nsessions;
+        ret->nwaiters += s->nwaiters;
+    }
+}
+
+enum status sums_store(const struct executor *s, struct store_info *ret, struct error *err)
+{
+    const struct server *all = s->server;
+    enum status st = store_info(engine_store(s->engine), ret, err);
+    for (uint32_t i = 0; i < all->nexecutors; i++) {
+        if (all->executors[i] != s)
+            store_counters(engine_store(all->executors[i]->engine), ret);
+    }
+    return st;
+}
+
+struct command_sums sums_command(const struct server *all, int index)
+{
+    struct command_sums t = {0};
+    for (uint32_t i = 0; i < all->nexecutors; i++) {
+        const struct command_stat *s = &all->executors[i]->command_stats[index];
+        t.calls += histogram_count(&s->us);
+        t.us += histogram_sum(&s->us);
+        t.rejected += s->rejected;
+        t.failed += s->failed;
+    }
+    return t;
+}
+
+void sums_command_times(const struct server *all, int index, struct histogram_view *add_to)
+{
+    for (uint32_t i = 0; i < all->nexecutors; i++)
+        histogram_read(&all->executors[i]->command_stats[index].us, add_to);
+}

@@ -1,0 +1,371 @@
+/* The texts that create the tables, views and functions of each dialect. A text may be run again after a
+   failure: MariaDB has no transactions over CREATE. */
+#include "store/remote/remote_schema_internal.h"
+#include "store/remote/remote_schema_macros.h"
+
+/* clang-format off */
+
+/* ---- PostgreSQL ---- */
+
+static const char postgres_1[] =
+    "CREATE TABLE larder_meta (name text PRIMARY KEY, value text NOT NULL);"
+    "CREATE TABLE larder_db (db integer PRIMARY KEY, number integer NOT NULL, keys bigint NOT NULL,"
+    " expires bigint NOT NULL) WITH (fillfactor = 20);"
+    "CREATE TABLE larder_count (number integer NOT NULL, slot integer NOT NULL, keys bigint NOT NULL,"
+    " expires bigint NOT NULL, PRIMARY KEY (number, slot)) WITH (fillfactor = 20);"
+
+    "CREATE SEQUENCE larder_seq AS bigint INCREMENT BY 1024;"
+
+    /* Values change in place where the page has room (HOT): no index has the columns that every write
+       changes. Dead versions go soon, whatever the size of the table. */
+    "CREATE TABLE larder_key ("
+    " seq bigint PRIMARY KEY DEFAULT nextval('larder_seq'), version bigint NOT NULL, expire_at bigint NOT NULL,"
+    " id bigint NOT NULL, size bigint NOT NULL, first bigint NOT NULL, db integer NOT NULL,"
+    " type smallint NOT NULL, key bytea NOT NULL, key_rest bytea NOT NULL DEFAULT '', value bytea NOT NULL)"
+    " WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,"
+    "  autovacuum_vacuum_cost_delay = 1);"
+    "CREATE UNIQUE INDEX larder_key_name ON larder_key (db, key);"
+    "CREATE INDEX larder_key_expire ON larder_key (expire_at, db) WHERE expire_at <> 0;"
+    "CREATE INDEX larder_key_first ON larder_key (first) WHERE type = 2 AND first <> 0;"
+
+    "CREATE TABLE larder_chunk (id bigint NOT NULL, pos bigint NOT NULL, value bytea NOT NULL,"
+    " PRIMARY KEY (id, pos));"
+    "ALTER TABLE larder_chunk ALTER COLUMN value SET STORAGE EXTERNAL;"
+    "CREATE TABLE larder_hash (id bigint NOT NULL, expire_at bigint NOT NULL, ord bigint NOT NULL,"
+    " field bytea NOT NULL, field_rest bytea NOT NULL DEFAULT '', value bytea NOT NULL,"
+    " PRIMARY KEY (id, field)) WITH (fillfactor = 90);"
+    "CREATE INDEX larder_hash_ord ON larder_hash (id, ord);"
+    "CREATE INDEX larder_hash_expire ON larder_hash (id, expire_at) WHERE expire_at <> 0;"
+    "CREATE TABLE larder_list (id bigint NOT NULL, pos bigint NOT NULL, value bytea NOT NULL,"
+    " PRIMARY KEY (id, pos));"
+    "CREATE TABLE larder_set (id bigint NOT NULL, ord bigint NOT NULL, member bytea NOT NULL,"
+    " member_rest bytea NOT NULL DEFAULT '', PRIMARY KEY (id, member));"
+    "CREATE INDEX larder_set_ord ON larder_set (id, ord);"
+    "CREATE TABLE larder_zset (id bigint NOT NULL, score float8 NOT NULL, ord bigint NOT NULL,"
+    " member bytea NOT NULL, member_rest bytea NOT NULL DEFAULT '', PRIMARY KEY (id, member));"
+    "CREATE INDEX larder_zset_score ON larder_zset (id, score, member);"
+    "CREATE INDEX larder_zset_ord ON larder_zset (id, ord);"
+    "CREATE TABLE larder_zset_block (id bigint NOT NULL, block bigint NOT NULL, score float8 NOT NULL,"
+    " count bigint NOT NULL, member bytea NOT NULL, PRIMARY KEY (id, block)) WITH (fillfactor = 80);"
+    "CREATE TABLE larder_trash (id bigint NOT NULL, type smallint NOT NULL, PRIMARY KEY (id, type));"
+    /* Of a server that has the tables for itself. Rows come and go all the time, so their room is looked for often. */
+    "CREATE TABLE larder_journal (seq bigint PRIMARY KEY, changes bytea NOT NULL)"
+    " WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0,"
+    "  toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 5000,"
+    "  toast.autovacuum_vacuum_cost_delay = 0);"
+    "ALTER TABLE larder_journal ALTER COLUMN changes SET STORAGE EXTERNAL;"
+
+    /* Helpers of the views, and of people. */
+    "CREATE FUNCTION larder_now() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS"
+    " 'SELECT (extract(epoch FROM statement_timestamp()) * 1000)::bigint';"
+    "CREATE FUNCTION larder_name(name bytea) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE AS"
+    " 'SELECT CASE WHEN length(name) <= 1000 THEN name ELSE substr(name, 1, 992) || sha256(name) END';"
+    "CREATE FUNCTION larder_rest(name bytea) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE AS"
+    " 'SELECT CASE WHEN length(name) <= 1000 THEN ''''::bytea ELSE substr(name, 993) END';"
+    "CREATE FUNCTION larder_whole(name bytea, rest bytea) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE AS"
+    " 'SELECT CASE WHEN length(rest) = 0 THEN name ELSE substr(name, 1, 992) || rest END';"
+    "CREATE FUNCTION larder_text(bytes bytea) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$"
+    " BEGIN RETURN convert_from(bytes, 'UTF8');"
+    " EXCEPTION WHEN OTHERS THEN RETURN encode(bytes, 'escape'); END $$;"
+
+    "CREATE VIEW larder_keys AS SELECT d.db AS db, " PG_KEY " AS key, " TYPE_NAME " AS type,"
+    " CASE WHEN k.type = 1 AND k.id = 0 THEN length(k.value)"
+    "  WHEN " DUE(PG_NOW) " THEN k.size - " EXPIRED_FIELDS(PG_NOW) " ELSE k.size END AS size, "
+    PG_MOMENT("k.expire_at") " AS expires,"
+    " CASE WHEN k.expire_at > 0 THEN (k.expire_at - " PG_NOW ") / 1000.0 END AS ttl,"
+    " k.version AS version, k.key AS key_bytes"
+    " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db"
+    " WHERE k.type <> 0 AND " LIVE(PG_NOW)
+    " AND NOT (" DUE(PG_NOW) " AND k.size = " EXPIRED_FIELDS(PG_NOW) ");"
+    "CREATE VIEW larder_strings AS SELECT d.db AS db, " PG_KEY " AS key,"
+    " larder_text(CASE WHEN k.id = 0 THEN k.value ELSE (SELECT string_agg(c.value, ''::bytea ORDER BY c.pos)"
+    "  FROM larder_chunk AS c WHERE c.id = k.id) END) AS value, "
+    PG_MOMENT("k.expire_at") " AS expires, k.key AS key_bytes"
+    " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db WHERE k.type = 1 AND " LIVE(PG_NOW) ";"
+    "CREATE " PG_ITEMS("larder_hashes", "larder_hash", "2",
+             "larder_text(larder_whole(i.field, i.field_rest)) AS field, larder_text(i.value) AS value",
+             FIELD_ENDS, " AND (i.expire_at = 0 OR i.expire_at > " PG_NOW ")")
+    "CREATE " PG_ITEMS("larder_lists", "larder_list", "3",
+             "i.pos - k.first AS position, larder_text(i.value) AS value", "k.expire_at", "")
+    "CREATE " PG_ITEMS("larder_sets", "larder_set", "4", "larder_text(larder_whole(i.member, i.member_rest)) AS member",
+             "k.expire_at", "")
+    "CREATE " PG_ITEMS("larder_zsets", "larder_zset", "5",
+             "larder_text(larder_whole(i.member, i.member_rest)) AS member, i.score AS score",
+             "k.expire_at", "")
+
+    /* For applications: their own tables and keys in one transaction. */
+    "CREATE FUNCTION larder_lock_key() RETURNS bigint LANGUAGE sql STABLE SET search_path FROM CURRENT AS"
+    " 'SELECT (1818324580::bigint << 32) | ''larder_meta''::regclass::oid::bigint';"
+    "CREATE FUNCTION larder_enter(db integer, key bytea) RETURNS integer LANGUAGE plpgsql SET search_path FROM CURRENT AS $$"
+    " DECLARE result integer; BEGIN"
+    " IF NOT pg_try_advisory_xact_lock_shared(larder_lock_key()) OR NOT pg_try_advisory_xact_lock_shared("
+    "   (1818324581::bigint << 32) | 'larder_meta'::regclass::oid::bigint) THEN"
+    "  RAISE EXCEPTION 'a Larder server has these tables for itself alone (mode exclusive)'"
+    "   USING ERRCODE = 'lock_not_available'; END IF;"
+    /* One that had them, and ended badly or has lost its connection: it shall know that they have changed. */
+    " IF (SELECT m.value FROM larder_meta AS m WHERE m.name = 'owner') <> '' THEN"
+    "  IF EXISTS (SELECT 1 FROM larder_journal AS j WHERE j.seq >"
+    "    (SELECT m.value::bigint FROM larder_meta AS m WHERE m.name = 'applied')) THEN"
+    "   RAISE EXCEPTION 'the journal of a Larder server has to be applied first: start one'"
+    "    USING ERRCODE = 'lock_not_available'; END IF;"
+    "  UPDATE larder_meta AS m SET value = '' WHERE m.name = 'owner'; END IF;"
+    " PERFORM pg_advisory_xact_lock_shared((1818324579::bigint << 32) | 'larder_meta'::regclass::oid::bigint);"
+    " PERFORM pg_advisory_xact_lock(((1818324600::bigint + (get_byte(sha256(key), 0) * 2"
+    "  + get_byte(sha256(key), 1) / 128)) << 32) | 'larder_meta'::regclass::oid::bigint);"
+    " SELECT d.number INTO result FROM larder_db AS d WHERE d.db = larder_enter.db;"
+    " IF NOT FOUND THEN RAISE EXCEPTION 'there is no database %', db; END IF;"
+    " RETURN result; END $$;"
+    "CREATE FUNCTION larder_counted(number integer, keys integer, expires integer) RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS"
+    " 'INSERT INTO larder_count AS c (number, slot, keys, expires)"
+    "  SELECT $1, 1000 + pg_backend_pid() % 64, $2, $3 WHERE $2 <> 0 OR $3 <> 0"
+    "  ON CONFLICT (number, slot) DO UPDATE SET keys = c.keys + excluded.keys,"
+    "   expires = c.expires + excluded.expires';"
+    "CREATE FUNCTION larder_get(key bytea, db integer DEFAULT 0) RETURNS bytea LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$"
+    " SELECT CASE WHEN k.id = 0 THEN k.value ELSE (SELECT string_agg(c.value, ''::bytea ORDER BY c.pos)"
+    "  FROM larder_chunk AS c WHERE c.id = k.id) END"
+    " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db"
+    " WHERE d.db = $2 AND k.key = larder_name($1) AND k.type = 1 AND " LIVE(PG_NOW) " $$;"
+    "CREATE FUNCTION larder_set(key bytea, value bytea, ttl interval DEFAULT NULL, db integer DEFAULT 0)"
+    " RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$"
+    " DECLARE num integer := larder_enter(db, key); old record; long_id bigint := 0;"
+    "  now_us bigint := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;"
+    "  ends bigint := CASE WHEN ttl IS NULL THEN 0"
+    "   ELSE now_us / 1000 + (extract(epoch FROM ttl) * 1000)::bigint END;"
+    " BEGIN"
+    " IF ends < 0 OR (ttl IS NOT NULL AND ends <= now_us / 1000) THEN"
+    "  RAISE EXCEPTION 'a time to live has to be longer than nothing'; END IF;"
+    " IF length(value) > 65536 THEN"
+    "  UPDATE larder_meta AS m SET value = (m.value::bigint + 1)::text WHERE m.name = 'next_id'"
+    "   RETURNING m.value::bigint - 1 INTO long_id;"
+    "  INSERT INTO larder_chunk (id, pos, value) SELECT long_id, p, substr(larder_set.value, p * 16384 + 1, 16384)"
+    "   FROM generate_series(0, (length(value) - 1) / 16384) AS p; END IF;"
+    " LOOP"
+    "  SELECT k.seq, k.id, k.type, k.version, k.expire_at INTO old FROM larder_key AS k"
+    "   WHERE k.db = num AND k.key = larder_name(larder_set.key) FOR UPDATE;"
+    "  IF FOUND THEN EXIT; END IF;"
+    "  INSERT INTO larder_key AS k (db, key, key_rest, type, id, size, first, version, expire_at, value)"
+    "   VALUES (num, larder_name(key), larder_rest(key), 1, long_id,"
+    "    CASE WHEN long_id = 0 THEN 0 ELSE length(value) END, 0, now_us, ends,"
+    "    CASE WHEN long_id = 0 THEN value ELSE '' END) ON CONFLICT DO NOTHING;"
+    "  IF FOUND THEN PERFORM larder_counted(num, 1, (ends > 0)::integer); RETURN; END IF;"
+    " END LOOP;"
+    " IF old.id <> 0 THEN INSERT INTO larder_trash (id, type) VALUES (old.id, old.type) ON CONFLICT DO NOTHING;"
+    " END IF;"
+    " UPDATE larder_key AS k SET type = 1, id = long_id,"
+    "  size = CASE WHEN long_id = 0 THEN 0 ELSE length(larder_set.value) END, first = 0,"
+    "  version = greatest(old.version + 1, now_us), expire_at = ends,"
+    "  value = CASE WHEN long_id = 0 THEN larder_set.value ELSE '' END WHERE k.seq = old.seq;"
+    " PERFORM larder_counted(num, 1 - (old.expire_at >= 0)::integer,"
+    "  (ends > 0)::integer - (old.expire_at > 0)::integer); END $$;"
+    "CREATE FUNCTION larder_del(key bytea, db integer DEFAULT 0) RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT AS $$"
+    " DECLARE num integer := larder_enter(db, key); old record;"
+    "  now_us bigint := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;"
+    " BEGIN"
+    " SELECT k.seq, k.id, k.type, k.version, k.expire_at INTO old FROM larder_key AS k"
+    "  WHERE k.db = num AND k.key = larder_name(larder_del.key) AND k.type <> 0"
+    "  AND (k.expire_at = 0 OR k.expire_at > now_us / 1000) FOR UPDATE;"
+    " IF NOT FOUND THEN RETURN false; END IF;"
+    " IF old.id <> 0 THEN INSERT INTO larder_trash (id, type) VALUES (old.id, old.type) ON CONFLICT DO NOTHING;"
+    " END IF;"
+    " UPDATE larder_key AS k SET type = 0, id = 0, size = 0, first = 0, value = '', expire_at = -1,"
+    "  version = greatest(old.version + 1, now_us) WHERE k.seq = old.seq;"
+    " PERFORM larder_counted(num, -1, -(old.expire_at > 0)::integer); RETURN true; END $$;"
+
+    "INSERT INTO larder_meta (name, value) VALUES ('schema_version', '1'), ('next_id', '1'),"
+    " ('next_db_number', '0'), ('owner', ''), ('synced', '0'), ('applied', '0'), ('applying', '0'),"
+    " ('created', to_char(now(), 'YYYY-MM-DD\"T\"HH24:MI:SSOF'));";
+
+/* ---- MariaDB ---- */
+
+/* What both procedures begin with: num is the database's number. */
+#define MD_ENTER                                                                                             \
+    " IF IS_USED_LOCK(larder_lock_name()) IS NOT NULL OR IS_USED_LOCK(larder_reader_name()) IS NOT NULL THEN" \
+    "  SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT ="                                                           \
+    "  'a Larder server has these tables for itself alone (mode exclusive)'; END IF;"                        \
+    /* One that had them, and ended badly or has lost its connection: it shall know that they have changed. */ \
+    " IF (SELECT value FROM larder_meta WHERE name = 'owner') <> '' THEN"                                    \
+    "  IF EXISTS (SELECT 1 FROM larder_journal WHERE seq >"                                                  \
+    "   (SELECT CAST(value AS SIGNED) FROM larder_meta WHERE name = 'applied')) THEN"                        \
+    "   SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT ="                                                          \
+    "   'the journal of a Larder server has to be applied first: start one'; END IF;"                        \
+    "  UPDATE larder_meta SET value = '' WHERE name = 'owner'; END IF;"                                      \
+    " SELECT n INTO num FROM larder_lock WHERE n = -1 LOCK IN SHARE MODE;"                                   \
+    " SELECT n INTO num FROM larder_lock WHERE n = CONV(SUBSTR(SHA2(p_key, 256), 1, 3), 16, 10) DIV 8"       \
+    "  FOR UPDATE;"                                                                                          \
+    " SET num = NULL; SELECT d.number INTO num FROM larder_db AS d WHERE d.db = p_db;"                       \
+    " IF num IS NULL THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'there is no such database'; END IF;"
+
+#define MD_DISCARD                                                                                           \
+    " IF old_id <> 0 THEN INSERT IGNORE INTO larder_trash (id, type) VALUES (old_id, old_type); END IF;"
+
+static const char mariadb_tables[] =
+    "CREATE TABLE IF NOT EXISTS larder_meta (name VARBINARY(64) PRIMARY KEY, value VARBINARY(512) NOT NULL)" MD_TABLE
+    "CREATE TABLE IF NOT EXISTS larder_db (db INT PRIMARY KEY, number INT NOT NULL, `keys` BIGINT NOT NULL,"
+    " expires BIGINT NOT NULL)" MD_TABLE
+    "CREATE TABLE IF NOT EXISTS larder_count (number INT NOT NULL, slot INT NOT NULL, `keys` BIGINT NOT NULL,"
+    " expires BIGINT NOT NULL, PRIMARY KEY (number, slot))" MD_TABLE
+    "CREATE SEQUENCE IF NOT EXISTS larder_seq INCREMENT BY 1024 NOCACHE ENGINE = InnoDB;"
+
+    "CREATE TABLE IF NOT EXISTS larder_key ("
+    " seq BIGINT NOT NULL DEFAULT (NEXT VALUE FOR larder_seq), db INT NOT NULL, `key` VARBINARY(1024) NOT NULL,"
+    " key_rest LONGBLOB NOT NULL DEFAULT '', type SMALLINT NOT NULL, id BIGINT NOT NULL, size BIGINT NOT NULL,"
+    " first BIGINT NOT NULL, version BIGINT NOT NULL, expire_at BIGINT NOT NULL,"
+    " due_at BIGINT AS (IF(type = 2 AND first <> 0, first, NULL)) STORED, value LONGBLOB NOT NULL,"
+    " PRIMARY KEY (seq), UNIQUE KEY larder_key_name (db, `key`), KEY larder_key_expire (expire_at, db),"
+    " KEY larder_key_first (due_at))" MD_TABLE
+
+    "CREATE TABLE IF NOT EXISTS larder_chunk (id BIGINT NOT NULL, pos BIGINT NOT NULL, value LONGBLOB NOT NULL,"
+    " PRIMARY KEY (id, pos))" MD_TABLE
+    "CREATE TABLE IF NOT EXISTS larder_hash (id BIGINT NOT NULL, field VARBINARY(1024) NOT NULL,"
+    " field_rest LONGBLOB NOT NULL DEFAULT '', expire_at BIGINT NOT NULL, ord BIGINT NOT NULL,"
+    " value LONGBLOB NOT NULL, PRIMARY KEY (id, field), KEY larder_hash_ord (id, ord),"
+    " KEY larder_hash_expire (id, expire_at))" MD_TABLE
+    "CREATE TABLE IF NOT EXISTS larder_list (id BIGINT NOT NULL, pos BIGINT NOT NULL, value LONGBLOB NOT NULL,"
+    " PRIMARY KEY (id, pos))" MD_TABLE
+    "CREATE TABLE IF NOT EXISTS larder_set (id BIGINT NOT NULL, member VARBINARY(1024) NOT NULL,"
+    " member_rest LONGBLOB NOT NULL DEFAULT '', ord BIGINT NOT NULL, PRIMARY KEY (id, member),"
+    " KEY larder_set_ord (id, ord))" MD_TABLE
+    "CREATE TABLE IF NOT EXISTS larder_zset (id BIGINT NOT NULL, member VARBINARY(1024) NOT NULL,"
+    " member_rest LONGBLOB NOT NULL DEFAULT '', score DOUBLE NOT NULL, bits BIGINT NOT NULL,"
+    " place " MD_PLACE ", ord BIGINT NOT NULL, PRIMARY KEY (id, member),"
+    " KEY larder_zset_score (id, place, member, bits), KEY larder_zset_ord (id, ord))" MD_TABLE
+    "CREATE TABLE IF NOT EXISTS larder_zset_block (id BIGINT NOT NULL, block BIGINT NOT NULL,"
+    " score DOUBLE NOT NULL, bits BIGINT NOT NULL, count BIGINT NOT NULL, member LONGBLOB NOT NULL,"
+    " PRIMARY KEY (id, block))" MD_TABLE
+    /* Rows to lock, see remote_shared.c: -1 for everything, the others for keys by their hash. */
+    "CREATE TABLE IF NOT EXISTS larder_lock (n INT PRIMARY KEY)" MD_TABLE
+    "INSERT IGNORE INTO larder_lock WITH RECURSIVE s (n) AS (SELECT -1 UNION ALL SELECT n + 1 FROM s WHERE n < 511)"
+    " SELECT n FROM s;"
+    "CREATE TABLE IF NOT EXISTS larder_trash (id BIGINT NOT NULL, type SMALLINT NOT NULL,"
+    " PRIMARY KEY (id, type))" MD_TABLE
+    /* Of a server that has the tables for itself. */
+    "CREATE TABLE IF NOT EXISTS larder_journal (seq BIGINT PRIMARY KEY, changes LONGBLOB NOT NULL)" MD_TABLE;
+
+static const char mariadb_routines[] =
+    "CREATE OR REPLACE FUNCTION larder_lock_name() RETURNS VARCHAR(64) DETERMINISTIC NO SQL SQL SECURITY INVOKER"
+    " RETURN CONCAT('larder ', SUBSTR(SHA2(CONCAT(DATABASE(), '.larder_meta'), 256), 1, 40));"
+    "CREATE OR REPLACE FUNCTION larder_reader_name() RETURNS VARCHAR(64) DETERMINISTIC NO SQL SQL SECURITY INVOKER"
+    " RETURN CONCAT('larder reader ', SUBSTR(SHA2(CONCAT(DATABASE(), '.larder_meta'), 256), 1, 40));"
+    "CREATE OR REPLACE FUNCTION larder_name(name LONGBLOB) RETURNS VARBINARY(1024) DETERMINISTIC NO SQL"
+    " SQL SECURITY INVOKER RETURN IF(LENGTH(name) <= 1000, name,"
+    "  CONCAT(SUBSTR(name, 1, 992), UNHEX(SHA2(name, 256))));"
+    "CREATE OR REPLACE FUNCTION larder_rest(name LONGBLOB) RETURNS LONGBLOB DETERMINISTIC NO SQL"
+    " SQL SECURITY INVOKER RETURN IF(LENGTH(name) <= 1000, '', SUBSTR(name, 993));"
+    /* A string from its row or its chunks; not by GROUP_CONCAT, which ends at group_concat_max_len. */
+    "CREATE OR REPLACE FUNCTION larder_string(p_id BIGINT, p_value LONGBLOB) RETURNS LONGBLOB READS SQL DATA"
+    " SQL SECURITY INVOKER BEGIN DECLARE done INT DEFAULT 0; DECLARE part LONGBLOB; DECLARE result LONGBLOB DEFAULT '';"
+    " DECLARE c CURSOR FOR SELECT value FROM larder_chunk WHERE id = p_id ORDER BY pos;"
+    " DECLARE CONTINUE HANDLER FOR NOT FOUND SET done = 1;"
+    " IF p_id = 0 THEN RETURN p_value; END IF;"
+    " OPEN c; FETCH c INTO part; WHILE NOT done DO SET result = CONCAT(result, part); FETCH c INTO part; END WHILE;"
+    " CLOSE c; RETURN result; END;"
+    "CREATE OR REPLACE FUNCTION larder_get(p_key LONGBLOB) RETURNS LONGBLOB READS SQL DATA SQL SECURITY INVOKER"
+    " RETURN larder_get_in(0, p_key);"
+    "CREATE OR REPLACE FUNCTION larder_get_in(p_db INT, p_key LONGBLOB) RETURNS LONGBLOB READS SQL DATA"
+    " SQL SECURITY INVOKER RETURN (SELECT larder_string(k.id, k.value)"
+    "  FROM larder_db AS d JOIN larder_key AS k ON k.db = d.number"
+    "  WHERE d.db = p_db AND k.`key` = larder_name(p_key) AND k.type = 1 AND " LIVE(MD_NOW) ");"
+    "CREATE OR REPLACE PROCEDURE larder_counted(p_number INT, p_keys INT, p_expires INT) SQL SECURITY INVOKER"
+    " IF p_keys <> 0 OR p_expires <> 0 THEN"
+    "  INSERT INTO larder_count (number, slot, `keys`, expires)"
+    "   VALUES (p_number, 1000 + CONNECTION_ID() % 64, p_keys, p_expires)"
+    "   ON DUPLICATE KEY UPDATE `keys` = `keys` + VALUES(`keys`), expires = expires + VALUES(expires); END IF;"
+    "CREATE OR REPLACE PROCEDURE larder_set(p_key LONGBLOB, p_value LONGBLOB, p_ttl_ms BIGINT)"
+    " SQL SECURITY INVOKER CALL larder_set_in(0, p_key, p_value, p_ttl_ms);"
+    "CREATE OR REPLACE PROCEDURE larder_set_in(p_db INT, p_key LONGBLOB, p_value LONGBLOB, p_ttl_ms BIGINT)"
+    " SQL SECURITY INVOKER BEGIN"
+    " DECLARE num INT; DECLARE now_us BIGINT DEFAULT " MD_NOW_US "; DECLARE ends BIGINT DEFAULT 0;"
+    " DECLARE long_id, pos BIGINT DEFAULT 0; DECLARE old_seq, old_id, old_type, old_expire BIGINT DEFAULT NULL;"
+    MD_ENTER
+    " IF p_ttl_ms <= 0 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT ="
+    "  'a time to live has to be longer than nothing'; END IF;"
+    " IF p_ttl_ms IS NOT NULL THEN SET ends = now_us DIV 1000 + p_ttl_ms; END IF;"
+    " IF LENGTH(p_value) > 65536 THEN"
+    "  UPDATE larder_meta SET value = LAST_INSERT_ID(CAST(value AS SIGNED)) + 1 WHERE name = 'next_id';"
+    "  SET long_id = LAST_INSERT_ID();"
+    "  WHILE pos * 16384 < LENGTH(p_value) DO"
+    "   INSERT INTO larder_chunk (id, pos, value) VALUES (long_id, pos, SUBSTR(p_value, pos * 16384 + 1, 16384));"
+    "   SET pos = pos + 1; END WHILE; END IF;"
+    /* Whoever comes second waits here for the first. A row without a type yet is nobody's. */
+    " INSERT INTO larder_key (db, `key`, key_rest, type, id, size, first, version, expire_at, value)"
+    "  VALUES (num, larder_name(p_key), larder_rest(p_key), 0, 0, 0, 0, 1, -1, '')"
+    "  ON DUPLICATE KEY UPDATE version = version + 1;"
+    " SELECT seq, id, type, expire_at INTO old_seq, old_id, old_type, old_expire FROM larder_key"
+    "  WHERE db = num AND `key` = larder_name(p_key) FOR UPDATE;"
+    MD_DISCARD
+    " UPDATE larder_key SET type = 1, id = long_id, size = IF(long_id = 0, 0, LENGTH(p_value)), first = 0,"
+    "  version = GREATEST(version, now_us), expire_at = ends, value = IF(long_id = 0, p_value, '')"
+    "  WHERE seq = old_seq;"
+    " CALL larder_counted(num, 1 - (old_expire >= 0), (ends > 0) - (old_expire > 0)); END;"
+    "CREATE OR REPLACE PROCEDURE larder_del(p_key LONGBLOB) SQL SECURITY INVOKER CALL larder_del_in(0, p_key);"
+    "CREATE OR REPLACE PROCEDURE larder_del_in(p_db INT, p_key LONGBLOB) SQL SECURITY INVOKER BEGIN"
+    " DECLARE num INT; DECLARE now_us BIGINT DEFAULT " MD_NOW_US ";"
+    " DECLARE old_seq, old_id, old_type, old_expire BIGINT DEFAULT NULL;"
+    " DECLARE CONTINUE HANDLER FOR NOT FOUND SET old_seq = NULL;"
+    MD_ENTER
+    " SELECT seq, id, type, expire_at INTO old_seq, old_id, old_type, old_expire FROM larder_key"
+    "  WHERE db = num AND `key` = larder_name(p_key) AND type <> 0"
+    "  AND (expire_at = 0 OR expire_at > now_us DIV 1000) FOR UPDATE;"
+    " IF old_seq IS NOT NULL THEN"
+    MD_DISCARD
+    "  UPDATE larder_key SET type = 0, id = 0, size = 0, first = 0, value = '', expire_at = -1,"
+    "   version = GREATEST(version + 1, now_us) WHERE seq = old_seq;"
+    "  CALL larder_counted(num, -1, -(old_expire > 0)); END IF; END;";
+
+static const char mariadb_views[] =
+    "CREATE OR REPLACE VIEW larder_keys AS SELECT d.db AS db, " MD_KEY " AS `key`, " TYPE_NAME " AS type,"
+    " CASE WHEN k.type = 1 AND k.id = 0 THEN length(k.value)"
+    "  WHEN " DUE(MD_NOW) " THEN k.size - " EXPIRED_FIELDS(MD_NOW) " ELSE k.size END AS size, "
+    MD_MOMENT("k.expire_at") " AS expires,"
+    " CASE WHEN k.expire_at > 0 THEN (k.expire_at - " MD_NOW ") / 1000 END AS ttl,"
+    " k.version AS version, k.`key` AS key_bytes"
+    " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db"
+    " WHERE k.type <> 0 AND " LIVE(MD_NOW)
+    " AND NOT (" DUE(MD_NOW) " AND k.size = " EXPIRED_FIELDS(MD_NOW) ");"
+    "CREATE OR REPLACE VIEW larder_strings AS SELECT d.db AS db, " MD_KEY " AS `key`, "
+    MD_TEXT("larder_string(k.id, k.value)") " AS value, "
+    MD_MOMENT("k.expire_at") " AS expires, k.`key` AS key_bytes"
+    " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db WHERE k.type = 1 AND " LIVE(MD_NOW) ";"
+    "CREATE OR REPLACE " MD_ITEMS("larder_hashes", "larder_hash", "2",
+             MD_TEXT(MD_WHOLE("i.field", "i.field_rest")) " AS field, " MD_TEXT("i.value") " AS value",
+             FIELD_ENDS, " AND (i.expire_at = 0 OR i.expire_at > " MD_NOW ")")
+    "CREATE OR REPLACE " MD_ITEMS("larder_lists", "larder_list", "3",
+             "i.pos - k.first AS position, " MD_TEXT("i.value") " AS value", "k.expire_at", "")
+    "CREATE OR REPLACE " MD_ITEMS("larder_sets", "larder_set", "4", MD_TEXT(MD_WHOLE("i.member", "i.member_rest")) " AS member",
+             "k.expire_at", "")
+    "CREATE OR REPLACE " MD_ITEMS("larder_zsets", "larder_zset", "5",
+             MD_TEXT(MD_WHOLE("i.member", "i.member_rest")) " AS member, i.score AS score", "k.expire_at", "")
+
+    "INSERT IGNORE INTO larder_meta (name, value) VALUES ('next_id', '1'), ('next_db_number', '0'), ('owner', ''), ('synced', '0'),"
+    " ('applied', '0'), ('applying', '0'), ('created', DATE_FORMAT(UTC_TIMESTAMP(), '%Y-%m-%dT%H:%i:%sZ')), ('schema_version', '1');";
+
+/* ---- version 2 ---- */
+
+/* The rows that functions need, before the first server has come: 16 databases, unless there are some. */
+static const char postgres_2[] =
+    "INSERT INTO larder_db (db, number, keys, expires) SELECT n, m.value::integer + n, 0, 0"
+    " FROM larder_meta AS m, generate_series(0, 15) AS n"
+    " WHERE m.name = 'next_db_number' AND NOT EXISTS (SELECT 1 FROM larder_db);"
+    "UPDATE larder_meta SET value = (SELECT max(number) + 1 FROM larder_db)::text"
+    " WHERE name = 'next_db_number' AND value::bigint <= (SELECT max(number) FROM larder_db);";
+
+/* The default named the sequence of the database where the table was made: a dump could not be brought back. */
+static const char mariadb_2[] =
+    "ALTER TABLE larder_key ALTER COLUMN seq DROP DEFAULT;"
+    "INSERT INTO larder_db (db, number, `keys`, expires)"
+    " WITH RECURSIVE s (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM s WHERE n < 15)"
+    " SELECT s.n, CAST(m.value AS SIGNED) + s.n, 0, 0 FROM larder_meta AS m, s"
+    " WHERE m.name = 'next_db_number' AND NOT EXISTS (SELECT 1 FROM larder_db);"
+    "UPDATE larder_meta SET value = (SELECT max(number) + 1 FROM larder_db)"
+    " WHERE name = 'next_db_number' AND CAST(value AS SIGNED) <= (SELECT max(number) FROM larder_db);";
+
+/* clang-format on */
+
+const struct remote_schema_step remote_schema_steps[REMOTE_SCHEMA_VERSION] = {
+    {1,
+     {[REMOTE_POSTGRES] = {postgres_1},
+      [REMOTE_MARIADB] = {mariadb_tables, mariadb_routines, mariadb_views}}},
+    {2,
+     {[REMOTE_POSTGRES] = {postgres_2, remote_postgres_functions, remote_postgres_views},
+      [REMOTE_MARIADB] = {mariadb_2, remote_mariadb_functions, remote_mariadb_views}}},
+};

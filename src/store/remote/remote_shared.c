@@ -1,0 +1,247 @@
+/* Several servers on the same tables.
+
+   A transaction that may write locks the keys it uses before it reads them, whether they exist or not, and
+   holds the locks until it has ended: no other server sees or changes what it is about to change. There is a
+   lock for each of STRIPES classes of keys, by their hash, so that their number is bounded: advisory locks on
+   PostgreSQL, the rows of larder_lock on MariaDB. The keys that are known before are locked in one order, in
+   the round trip that begins the transaction and reads them; those that turn up later, when they are read.
+   Two who wait for each other then are told apart by the database, and one of them fails (ST_CONFLICT).
+   Besides, everybody who writes holds a lock in common, which those who change whole databases take for
+   themselves. Key rows are also locked as rows, for applications that write to them without asking for any of
+   this.
+
+   A transaction that only reads sees one snapshot and locks nothing.
+
+   Nothing is remembered from one transaction to the next but where the databases are, and that is compared
+   with the tables each time. Counts of keys are written as differences, into a row of the session's own. */
+#include <openssl/sha.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "store/remote/remote_names.h"
+#include "store/remote/remote_store.h"
+
+#define TRIES 3 /* to begin, when others are in the way; the caller may try all of it again */
+
+void rshared_expect(struct store *base, const struct store_expectation *e)
+{
+    rstore_of(base)->prefetch = *e;
+}
+
+int64_t rshared_now_us(const struct store *base)
+{
+    const struct rstore *s = (const struct rstore *)base;
+    return clock_is_fake() ? clock_wall_us() : s->now_us;
+}
+
+/* ---- locks ---- */
+
+static unsigned stripe_of(struct slice key)
+{
+    unsigned char hash[SHA256_DIGEST_LENGTH];
+    SHA256((const unsigned char *)key.p, key.n, hash);
+    return hash[0] * 2u + hash[1] / 128u;
+}
+
+static void add_lock(struct rstore *s, enum remote_statement which)
+{
+    struct request r = {.text = rtext(s, which)};
+    remote_add(s->conn, &r);
+}
+
+/* Locks those of the wanted stripes that are not locked yet, in ascending order. */
+static void lock_stripes(struct rstore *s, const uint64_t wanted[STRIPES / 64])
+{
+    int64_t *numbers = arena_alloc(&s->arena, STRIPES * sizeof *numbers);
+    size_t found = 0;
+    for (unsigned k = 0; k < STRIPES; k++) {
+        uint64_t bit = (uint64_t)1 << k % 64;
+        if ((wanted[k / 64] & bit) && !(s->stripes[k / 64] & bit)) {
+            numbers[found++] = k;
+            s->stripes[k / 64] |= bit;
+        }
+    }
+    if (found == 0)
+        return;
+    const struct param p[] = {param_i64s(numbers)};
+    struct request r = {.text = rtext(s, R_LOCK_STRIPES), .params = p, .nparams = 1, .nrows = found};
+    remote_add(s->conn, &r);
+}
+
+static void add_stripes(uint64_t stripes[STRIPES / 64], const struct key_ref *refs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned k = stripe_of(refs[i].key);
+        stripes[k / 64] |= (uint64_t)1 << k % 64;
+    }
+}
+
+void rshared_lock_keys(struct rstore *s, const struct key_ref *refs, size_t n)
+{
+    uint64_t wanted[STRIPES / 64] = {0};
+    if (s->everything)
+        return;
+    add_stripes(wanted, refs, n);
+    lock_stripes(s, wanted);
+}
+
+/* What the transaction will use, so far as it is known: what was declared, and after a conflict also what
+   the transaction that failed had come to use, so that this time the locks are taken in order. */
+static void lock_expected(struct rstore *s)
+{
+    if (s->everything)
+        return;
+    add_stripes(s->again, s->prefetch.keys, s->prefetch.nkeys);
+    lock_stripes(s, s->again);
+    memset(s->again, 0, sizeof s->again);
+}
+
+void rshared_conflict(struct rstore *s)
+{
+    memcpy(s->again, s->stripes, sizeof s->again);
+}
+
+/* ---- beginning ---- */
+
+static void ask_keys(struct rstore *s, bool write, struct rfound *f)
+{
+    size_t n = s->prefetch.nkeys;
+    if (n == 0)
+        return;
+    int64_t *dbs = arena_alloc(&s->arena, n * sizeof *dbs);
+    struct slice *names = arena_alloc(&s->arena, n * sizeof *names);
+    for (size_t i = 0; i < n; i++) {
+        dbs[i] = s->prefetch.keys[i].db;
+        names[i] = remote_name_index(&s->arena, s->prefetch.keys[i].key);
+    }
+    const struct param p[] = {param_i64s(dbs), param_slices(names)};
+    struct request r = {.text = rtext(s, write ? R_GET_KEYS_LOCKED : R_GET_KEYS),
+                        .params = p,
+                        .nparams = 2,
+                        .nrows = n,
+                        .fn = rread_take_key,
+                        .arg = f};
+    remote_add(s->conn, &r);
+}
+
+/* One round trip: locks, the clock, where the databases are, the rows of the keys. */
+static enum status try_to_begin(struct rstore *s, bool write, struct rfound *f, struct error *err)
+{
+    struct rlisting l = {.dbs = s->told, .n = s->databases};
+    int64_t next = s->next_number;
+    memset(s->stripes, 0, sizeof s->stripes);
+    s->everything = write && s->prefetch.everything;
+    if (write) {
+        rstore_begin_write(s);
+        add_lock(s, s->everything ? R_LOCK_ALL : R_LOCK_SOME);
+        lock_expected(s);
+    } else {
+        rstore_begin_read(s);
+    }
+    struct request r = {.text = rtext(s, R_LOAD_DBS), .fn = rstore_take_db, .arg = &l};
+    remote_add(s->conn, &r);
+    if (write || next < 0) /* who only reads makes no database */
+        rstore_add_get_meta(s, "next_db_number", &next);
+    ask_keys(s, write, f);
+    enum status st = rstore_run(s, err);
+    if (st == ST_OK && (l.found < s->databases || next < 0))
+        st = error_set(err, ST_CORRUPT, "larder_db has no row for database %zu", l.found);
+    if (st != ST_OK)
+        return st;
+    s->next_number = next;
+    s->now_us = l.now_us;
+    s->told_valid = true;
+    return ST_OK;
+}
+
+/* A few milliseconds, not the same for everybody. */
+static void pause_a_little(int try)
+{
+    struct timespec t = {.tv_nsec = (1 + clock_mono_us() % 5) * 1000000 * (try + 1)};
+    nanosleep(&t, NULL);
+}
+
+enum status rshared_begin(struct rstore *s, bool write, struct error *err)
+{
+    struct rfound f = {.store = s};
+    enum status st = ST_CONFLICT;
+    for (int i = 0; i < TRIES && st == ST_CONFLICT; i++) {
+        if (i > 0)
+            pause_a_little(i);
+        f.n = 0;
+        st = try_to_begin(s, write, &f, err);
+        if (st != ST_OK)
+            store_rollback(&s->base);
+        if (st == ST_CONFLICT)
+            s->asked = write ? TXN_WRITE : TXN_READ;
+    }
+    for (size_t i = 0; st == ST_OK && s->prefetch.fn && i < f.n; i++)
+        st = s->prefetch.fn(s->prefetch.arg, &f.keys[i]);
+    s->prefetch = (struct store_expectation){0};
+    rread_release(&f);
+    return st;
+}
+
+/* ---- databases ---- */
+
+/* Databases that have another number now: their counts are written whole, in the place of all differences.
+   The lock on everything is held, or had here. */
+static void move_dbs(struct rstore *s, const struct db_row *const *moved, size_t n)
+{
+    int64_t *columns[4], next = s->next_number;
+    for (int i = 0; i < 4; i++)
+        columns[i] = arena_alloc(&s->arena, n * sizeof **columns);
+    for (size_t i = 0; i < n; i++) {
+        columns[0][i] = moved[i]->db;
+        columns[1][i] = moved[i]->number;
+        columns[2][i] = moved[i]->keys;
+        columns[3][i] = moved[i]->expires;
+        if (moved[i]->number >= next)
+            next = (int64_t)moved[i]->number + 1;
+    }
+    if (!s->everything)
+        add_lock(s, R_LOCK_ALL);
+    s->everything = true;
+    if (next > s->next_number)
+        rapply_next_number(s, next);
+    const struct param p[] = {param_i64s(columns[0]), param_i64s(columns[1]), param_i64s(columns[2]),
+                              param_i64s(columns[3])};
+    struct request r = {.text = rtext(s, R_PUT_DBS), .params = p, .nparams = 4, .nrows = n};
+    remote_add(s->conn, &r);
+    r = (struct request){.text = rtext(s, R_DROP_COUNTS), .params = p + 1, .nparams = 1, .nrows = n};
+    remote_add(s->conn, &r);
+}
+
+enum status rshared_apply_dbs(struct rstore *s, const struct changes *c, struct error *err)
+{
+    size_t n = c->ndbs, counted = 0, nmoved = 0;
+    int64_t *numbers = arena_alloc(&s->arena, n * sizeof *numbers);
+    int64_t *keys = arena_alloc(&s->arena, n * sizeof *keys);
+    int64_t *expires = arena_alloc(&s->arena, n * sizeof *expires);
+    const struct db_row **moved = arena_alloc(&s->arena, n * sizeof *moved);
+    for (size_t i = 0; i < n; i++) {
+        const struct db_row *d = &c->dbs[i];
+        struct db_row *was = &s->told[d->db];
+        if (!s->told_valid || d->db >= s->databases)
+            return error_set(err, ST_INTERNAL, "databases are written that were not read");
+        if (d->number != was->number) {
+            moved[nmoved++] = d;
+        } else if (d->keys != was->keys || d->expires != was->expires) {
+            numbers[counted] = d->number;
+            keys[counted] = d->keys - was->keys;
+            expires[counted++] = d->expires - was->expires;
+        }
+    }
+    s->appeared |= nmoved > 0;
+    if (nmoved)
+        move_dbs(s, moved, nmoved);
+    if (counted) {
+        const struct param p[] = {param_i64s(numbers), param_i64s(keys), param_i64s(expires)};
+        struct request r = {.text = rtext(s, R_ADD_COUNTS), .params = p, .nparams = 3, .nrows = counted};
+        remote_add(s->conn, &r);
+    }
+    for (size_t i = 0; i < n; i++)
+        s->told[c->dbs[i].db] = c->dbs[i];
+    return ST_OK;
+}

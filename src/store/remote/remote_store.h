@@ -1,0 +1,305 @@
+/* Private to the files of the store on a database server: remote_store.c (opening, transactions),
+   remote_lock.c, remote_texts.c, remote_read.c, remote_scan.c, remote_apply.c, remote_journal.c and
+   remote_sweep.c. Everyone else sees store/store.h. */
+#ifndef LARDER_STORE_REMOTE_REMOTE_STORE_H
+#define LARDER_STORE_REMOTE_REMOTE_STORE_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "sql/remote.h"
+#include "store/remote/lease.h"
+#include "store/rows.h"
+#include "store/store.h"
+
+/* Statements with a fixed text, see remote_texts.c. */
+enum remote_statement {
+    R_GET_KEY,
+    R_GET_KEYS,
+    R_INSERT_KEYS,
+    R_UPDATE_KEYS,
+    R_COUNT_EXPIRED,
+    R_COUNT_DEAD_HASHES,
+    R_COUNT_KEYS,
+    R_COUNT_EXPIRES,
+    R_LIST_DBS,
+    R_GET_META,
+    R_SET_META,
+    R_TAKE_IDS,
+    R_NEXT_SEQ,
+    R_NEW_DB,
+    R_PUT_DBS,
+    R_FOLD_COUNTS,
+    R_CLEAR_COUNTS,
+    R_PUT_TRASH,
+    R_DEAD_KEYS,
+    R_DB_KEYS,
+    R_DELETE_KEYS,
+    R_LIST_TRASH,
+    R_DELETE_TRASH,
+    R_TAKE_OFF_DB,
+    R_ANYTHING,
+    R_COUNT_FIELDS,
+    R_LOCK,
+    R_LOCK_AGAIN,
+    R_LOCK_READER,
+    R_UNLOCK_READER,
+    R_UNLOCK,
+    R_GET_OWNER,
+    R_SIZE,
+    R_BEGIN,
+    R_SNAPSHOT, /* before R_BEGIN_READ, where that does not say it all; else NULL */
+    R_BEGIN_READ,
+    R_LOCK_ALL,
+    R_LOCK_SOME,
+    R_LOCK_STRIPES,
+    R_LOAD_DBS,
+    R_GET_KEYS_LOCKED,
+    R_ADD_COUNTS,
+    R_DROP_COUNTS,
+    R_SWEEP_LOCK,
+    R_SWEEP_UNLOCK, /* unless it ends with the transaction */
+    R_GUARD_SHARED,
+    R_WAIT_LESS, /* for locks, from now on; NULL: the database tells who is in the way soon enough */
+    R_CLOCK,
+    R_SOON,
+    R_NOW, /* the transaction's commit is durable, whatever the session's is */
+    R_UPSERT_KEYS,
+    R_DELETE_NAMED_KEYS,
+    R_JOURNAL_ADD,
+    R_JOURNAL_PAGE,
+    R_JOURNAL_DROP,
+    R_JOURNAL_FORGET,
+    R_JOURNAL_LAST,
+    R_SET_APPLIED,
+    R_LISTEN, /* this one and those behind it: NULL where the database cannot tell */
+    R_LISTEN_LOCK,
+    R_UNLISTEN,
+    R_LISTEN_UNLOCK,
+    R_NOTIFY,
+    R_STATEMENTS
+};
+
+#define STRIPES 512
+
+struct rstore {
+    struct store base;
+    struct remote *conn; /* NULL: not connected */
+    char *url;
+    uint32_t timeout_ms, busy_ms;
+    uint32_t databases;
+    bool read_only;
+    bool snapshots; /* transactions that read see one state */
+    bool soon;      /* commits need not be durable at once: the durability asks for less */
+    enum { TXN_NONE, TXN_READ, TXN_LAZY, TXN_WRITE } asked; /* the transaction that the caller is in */
+    bool begun;                     /* the server has been told of it, or will be before anything else */
+    bool dirty;                     /* it has changed something */
+    enum status failed;             /* a statement of it failed so; ST_OK: none */
+    bool other;                     /* somebody else may have written since the last transaction */
+    struct rconnecting *connecting; /* a connection that is being made; or NULL */
+    int64_t retry_at;               /* not before this is a connection tried again */
+    uint32_t backoff_ms;            /* and how long to wait after the next failure */
+    uint64_t reconnects, round_trips, conflicts;
+    int64_t next_number;       /* larder_meta's next_db_number; -1: has to be read */
+    int64_t seq_next, seq_end; /* numbers for new key rows */
+    /* See remote_lock.c. */
+    char owner[LEASE_OWNER_BYTES]; /* what larder_meta calls us, when we have the tables for ourselves */
+    uint32_t lease_ms;
+    struct lease own_lease; /* of one that has them for itself */
+    struct lease *lease;    /* that one, or of the session that this one reads beside; NULL: it needs none */
+    bool holds;             /* this connection has a lock that keeps others out, and they are ours */
+    bool beside;            /* only reads, beside the session that has them */
+    bool fenced; /* what is remembered outlives a connection, if nobody else has had the tables meanwhile */
+    /* Of a store with a journal: see remote_journal.c and remote_apply.c. */
+    int64_t dropped_to; /* the journal has no rows up to here */
+    int64_t dropped;    /* how many the last statement removed; -1: there was none */
+    bool careful;       /* rows were not where they should be: they are looked for by their names */
+    /* Of a shared store, for the running transaction: see remote_shared.c. */
+    bool shared;
+    bool retrying;      /* the last one failed because others were in the way */
+    int64_t give_up_us; /* when that is told rather than tried again */
+    struct store_expectation prefetch;
+    uint64_t stripes[STRIPES / 64]; /* that are locked */
+    uint64_t again[STRIPES / 64];   /* that a transaction had which others were in the way of */
+    bool everything;                /* all of them are */
+    struct db_row *told;            /* the databases as the caller knows them */
+    bool told_valid;
+    int64_t now_us;
+    bool appeared;      /* something that others' clients may wait for: see remote_wake.c */
+    bool listening;     /* this connection does */
+    struct arena arena; /* for the call that is running */
+    struct buf text;    /* of a composed statement */
+};
+
+static inline struct rstore *rstore_of(struct store *s)
+{
+    return (struct rstore *)s;
+}
+
+/* ---- remote_texts.c ---- */
+
+const char *rtext(const struct rstore *s, enum remote_statement which);
+const char *rtext_get_items(struct rstore *s, enum item_table t);
+const char *rtext_put_items(const struct rstore *s, enum item_table t);
+const char *rtext_delete_items(struct rstore *s, enum item_table t);
+const char *rtext_sweep_items(struct rstore *s, enum item_table t);
+const char *rtext_sweep_trash(struct rstore *s, enum item_table t);
+
+/* A scan of items: ?1 id, ?2 and ?3 bounds, ?4 limit, ?5 and ?6 the names that go with scores, ?7 rows to
+   skip; after: only rows behind the place (?8, ?9). Names are compared as the index has them. */
+const char *rtext_scan_items(struct rstore *s, const struct item_scan *q, bool after);
+
+/* A scan of keys: ?1 db, ?2 and ?3 bounds of keys, ?2 the seq to stay below, ?4 limit, ?5 now, ?6 rows to
+   skip. */
+const char *rtext_scan_keys(struct rstore *s, const struct key_scan *q, bool has_end);
+
+/* Members from (?2, ?5) to before (?3, ?6). exact: names are compared whole. */
+const char *rtext_count_scores(struct rstore *s, bool one, bool exact);
+
+/* A score as a parameter: MariaDB compares places. */
+struct param rstore_score(const struct rstore *s, double score);
+int64_t score_bits(double score);
+int64_t score_place(double score);
+double score_of_bits(int64_t bits);
+
+/* ---- remote_store.c ---- */
+
+/* Runs what was queued; a lost connection is noted. */
+enum status rstore_run(struct rstore *s, struct error *err) MUST_CHECK;
+
+/* Connected, or ST_IO. For what happens outside of transactions. */
+enum status rstore_connected(struct rstore *s, struct error *err) MUST_CHECK;
+
+/* What a server that enters the tables leaves in larder_meta and larder_db. */
+enum status rstore_set_up(struct rstore *s, struct error *err) MUST_CHECK;
+
+/* Before the first statement of a write: BEGIN goes out with it. */
+void rstore_begin_write(struct rstore *s);
+
+/* Before the first statement of a transaction that sees one state. */
+void rstore_begin_read(struct rstore *s);
+
+enum status rstore_get_meta(struct rstore *s, const char *name, int64_t *ret, struct error *err) MUST_CHECK;
+
+/* For larder_db: a struct rlisting that grows by each row. */
+struct rlisting {
+    struct db_row *dbs;
+    size_t n, found;
+    int64_t now_us; /* when the statement has it */
+};
+enum status rstore_take_db(void *arg, const struct remote_row *row);
+void rstore_add_get_meta(struct rstore *s, const char *name, int64_t *ret);
+void rstore_add_set_meta(struct rstore *s, const char *name, const char *value);
+
+/* ---- remote_lock.c ---- */
+
+/* Takes the tables, alone or with others, waiting for up to busy_ms; what an earlier server left in the
+   journal is in the tables then. */
+enum status rlock_enter(struct rstore *s, struct error *err) MUST_CHECK;
+
+/* Only takes them, for this session alone: ST_LOCKED when others have them. */
+enum status rlock_try(struct rstore *s, struct error *err) MUST_CHECK;
+
+/* Behind that, before anything is written: waits for the lease of a server that did not end well. */
+enum status rlock_outwait(struct rstore *s, struct error *err) MUST_CHECK;
+
+/* The same on a new connection in the place of a lost one, without waiting. */
+enum status rlock_again(struct rstore *s, struct error *err) MUST_CHECK;
+
+/* ---- remote_shared.c ---- */
+
+void rshared_expect(struct store *s, const struct store_expectation *e);
+int64_t rshared_now_us(const struct store *s);
+enum status rshared_begin(struct rstore *s, bool write, struct error *err) MUST_CHECK;
+
+/* The running transaction has failed because others were in the way: it will be tried again. */
+void rshared_conflict(struct rstore *s);
+
+/* Before reading keys in a transaction that may write: locks them, in the round trip that reads them. */
+void rshared_lock_keys(struct rstore *s, const struct key_ref *refs, size_t n);
+
+/* Brings what became of the databases into the tables: counts as differences. */
+enum status rshared_apply_dbs(struct rstore *s, const struct changes *c, struct error *err) MUST_CHECK;
+
+/* ---- remote_connect.c ---- */
+
+struct remote_options rconnect_options(const struct rstore *s);
+
+/* Begins to make a connection, or goes on with that. False: it is not done yet. Else *ret says how it went,
+   and on success it is in s->conn, where there was none. */
+bool rconnect_try(struct rstore *s, enum status *ret, struct error *err);
+
+/* Waits for one that is being made, and gives it up. */
+void rconnect_release(struct rstore *s);
+
+/* ---- remote_wake.c ---- */
+
+bool rwake_listen(struct store *s, bool on, struct store_wakeup *ret);
+bool rwake_rung(struct store *s);
+
+/* Before COMMIT. */
+void rwake_tell(struct rstore *s);
+
+/* ---- remote_read.c ---- */
+
+/* What an answer brought, copied into the store's arena. */
+struct rfound {
+    struct rstore *store;
+    enum item_table table;
+    struct key_row *keys;
+    struct item_row *items;
+    size_t n, cap;
+};
+
+/* For requests: arg is a struct rfound, which grows by each row. */
+enum status rread_take_key(void *arg, const struct remote_row *row);
+enum status rread_take_item(void *arg, const struct remote_row *row);
+void rread_release(struct rfound *f);
+
+enum status rread_get_keys(struct store *s, const struct key_ref *refs, size_t n, store_key_fn *fn, void *arg,
+                           struct error *err) MUST_CHECK;
+enum status rread_get_items(struct store *s, const struct item_ref *refs, size_t n, store_item_fn *fn,
+                            void *arg, struct error *err) MUST_CHECK;
+enum status rread_count_items(struct store *s, const struct item_scan *q, int64_t *ret,
+                              struct error *err) MUST_CHECK;
+enum status rread_count_dead(struct store *s, uint32_t db, int64_t now, int64_t *ret_keys,
+                             int64_t *ret_expires, struct error *err) MUST_CHECK;
+enum status rread_count_keys(struct store *s, uint32_t db, int64_t *ret_keys, int64_t *ret_expires,
+                             struct error *err) MUST_CHECK;
+
+/* Two numbers of one row. */
+enum status rread_two(void *arg, const struct remote_row *row);
+
+/* ---- remote_scan.c ---- */
+
+enum status rscan_keys(struct store *s, const struct key_scan *q, store_key_fn *fn, void *arg,
+                       struct error *err) MUST_CHECK;
+enum status rscan_items(struct store *s, const struct item_scan *q, store_item_fn *fn, void *arg,
+                        struct error *err) MUST_CHECK;
+
+/* ---- remote_apply.c ---- */
+
+void rapply_next_number(struct rstore *s, int64_t next);
+
+enum status rapply(struct store *s, struct changes *c, struct error *err) MUST_CHECK;
+void rapply_trash(struct rstore *s, const struct trash_row *rows, size_t n);
+
+/* ---- remote_journal.c ---- */
+
+enum status rjournal_add(struct store *s, int64_t seq, struct slice row, struct error *err) MUST_CHECK;
+enum status rjournal_each(struct store *s, store_journal_fn *fn, void *arg, struct error *err) MUST_CHECK;
+enum status rjournal_applying(struct store *s, int64_t seq, struct error *err) MUST_CHECK;
+enum status rjournal_applied(struct store *s, int64_t seq, struct error *err) MUST_CHECK;
+enum status rjournal_drop(struct store *s, int64_t seq, uint32_t max, bool *ret_more,
+                          struct error *err) MUST_CHECK;
+enum status rjournal_forget(struct store *s, int64_t after, int64_t applied, struct error *err) MUST_CHECK;
+enum status rjournal_state(struct store *s, struct journal_state *ret, struct error *err) MUST_CHECK;
+
+/* Whether it has rows that are not in the tables. */
+enum status rjournal_pending(struct rstore *s, bool *ret, struct error *err) MUST_CHECK;
+
+/* ---- remote_sweep.c ---- */
+
+enum status rsweep(struct store *s, const struct sweep_budget *b, struct sweep_result *ret,
+                   struct error *err) MUST_CHECK;
+
+#endif

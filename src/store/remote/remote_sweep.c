@@ -1,0 +1,312 @@
+/* One step of removing what is dead from a database server; see sqlite_sweep.c for what that is. Round trips
+   count more than statements here, so a step takes many rows at a time: the dead key rows, then the items of
+   many collections at once. Rows that somebody has locked are left for the next step. */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "store/remote/remote_names.h"
+#include "store/remote/remote_store.h"
+
+#define TRASH_ROWS 256 /* collections looked at in one step */
+
+struct sweep {
+    struct rstore *store;
+    const struct sweep_budget *budget;
+    struct sweep_result *result;
+    int64_t *counted; /* for each of budget->dbs: rows taken off */
+    uint32_t left;    /* of budget->max_rows */
+    struct error *err;
+    struct sweep_budget fresh; /* of a shared store */
+    /* key rows that were read */
+    int64_t *seqs;
+    size_t nseqs, seqs_cap;
+    struct trash_row *trash;
+    size_t ntrash, trash_cap;
+};
+
+static void spend(struct sweep *w, uint64_t rows)
+{
+    w->left = rows < w->left ? w->left - (uint32_t)rows : 0;
+}
+
+/* The place in budget->dbs of a database in use, or -1. */
+static long db_in_use(const struct sweep_budget *b, uint32_t number)
+{
+    for (size_t i = 0; i < b->ndbs; i++)
+        if (b->dbs[i].number == number)
+            return (long)i;
+    return -1;
+}
+
+/* ---- key rows ---- */
+
+static enum status take_dead(void *arg, const struct remote_row *row)
+{
+    struct sweep *w = arg;
+    struct key_row k = {
+        .seq = remote_i64(row, 0),
+        .db = (uint32_t)remote_i64(row, 1),
+        .key = remote_name_whole(&w->store->arena, remote_bytes(row, 2), remote_bytes(row, 3)),
+        .type = (enum row_type)remote_i64(row, 4),
+        .id = remote_i64(row, 5),
+        .expire_at = remote_i64(row, 6),
+    };
+    long db = db_in_use(w->budget, k.db);
+    if (db < 0 || k.expire_at < 0) {
+        w->result->deleted++;
+    } else {
+        w->result->expired++;
+        w->counted[db]++;
+    }
+    VEC_PUSH(w->seqs, w->nseqs, w->seqs_cap) = k.seq;
+    if (k.id != 0)
+        VEC_PUSH(w->trash, w->ntrash, w->trash_cap) = (struct trash_row){k.id, k.type};
+    return db >= 0 && w->budget->fn ? w->budget->fn(w->budget->arg, &k) : ST_OK;
+}
+
+/* Removes the rows that a statement finds: ?1 is its parameter, ?2 how many at most. */
+static enum status remove_keys(struct sweep *w, enum remote_statement which, int64_t parameter, size_t *ret_n)
+{
+    struct rstore *s = w->store;
+    const struct param p[] = {param_i64(parameter), param_i64(w->left)};
+    struct request r = {.text = rtext(s, which), .params = p, .nparams = 2, .fn = take_dead, .arg = w};
+    w->nseqs = w->ntrash = 0;
+    remote_add(s->conn, &r);
+    enum status st = rstore_run(s, w->err);
+    *ret_n = w->nseqs;
+    if (st != ST_OK || w->nseqs == 0)
+        return st;
+    const struct param seqs[] = {param_i64s(w->seqs)};
+    r = (struct request){.text = rtext(s, R_DELETE_KEYS), .params = seqs, .nparams = 1, .nrows = w->nseqs};
+    remote_add(s->conn, &r);
+    rapply_trash(s, w->trash, w->ntrash);
+    spend(w, w->nseqs);
+    return rstore_run(s, w->err);
+}
+
+/* ---- trash ---- */
+
+static enum item_table table_of(enum row_type type)
+{
+    switch (type) {
+    case ROW_HASH:
+        return ITEM_HASH;
+    case ROW_LIST:
+        return ITEM_LIST;
+    case ROW_SET:
+        return ITEM_SET;
+    case ROW_ZSET:
+        return ITEM_ZSET;
+    default:
+        return ITEM_CHUNK;
+    }
+}
+
+static enum status take_trash(void *arg, const struct remote_row *row)
+{
+    struct sweep *w = arg;
+    VEC_PUSH(w->trash, w->ntrash, w->trash_cap) =
+        (struct trash_row){remote_i64(row, 0), (enum row_type)remote_i64(row, 1)};
+    return ST_OK;
+}
+
+static enum status list_trash(struct sweep *w)
+{
+    const struct param p[] = {param_i64(TRASH_ROWS)};
+    struct request r = {
+        .text = rtext(w->store, R_LIST_TRASH), .params = p, .nparams = 1, .fn = take_trash, .arg = w};
+    w->ntrash = 0;
+    remote_add(w->store->conn, &r);
+    return rstore_run(w->store, w->err);
+}
+
+/* NOLINTNEXTLINE(readability-non-const-parameter): it is written when the answer comes */
+static void add_items(struct sweep *w, enum item_table t, const int64_t *ids, size_t n, int64_t *ret_changed)
+{
+    const struct param p[] = {param_i64s(ids), param_i64(w->left)};
+    struct request r = {.text = rtext_sweep_items(w->store, t),
+                        .params = p,
+                        .nparams = 2,
+                        .nrows = n,
+                        .ret_changed = ret_changed};
+    remote_add(w->store->conn, &r);
+}
+
+/* Removes items of the trash rows of one type, and the trash rows that have none left. */
+static enum status sweep_type(struct sweep *w, const struct trash_row *rows, size_t n)
+{
+    struct rstore *s = w->store;
+    enum row_type type = rows[0].type;
+    enum item_table t = table_of(type);
+    int64_t *ids = arena_alloc(&s->arena, n * sizeof *ids), items = 0, blocks = 0;
+    for (size_t i = 0; i < n; i++)
+        ids[i] = rows[i].id;
+    add_items(w, t, ids, n, &items);
+    enum status st = rstore_run(s, w->err);
+    if (st != ST_OK)
+        return st;
+    spend(w, (uint64_t)items);
+    if (t == ITEM_ZSET && w->left > 0)
+        add_items(w, ITEM_ZBLOCK, ids, n, &blocks);
+    const struct param p[] = {param_i64s(ids), param_i64(type)};
+    struct request r = {.text = rtext_sweep_trash(s, t), .params = p, .nparams = 2, .nrows = n};
+    remote_add(s->conn, &r);
+    st = rstore_run(s, w->err);
+    spend(w, (uint64_t)blocks + 1);
+    w->result->items += (uint64_t)(items + blocks);
+    return st;
+}
+
+static enum status sweep_database(struct sweep *w, int64_t number)
+{
+    struct rstore *s = w->store;
+    if (db_in_use(w->budget, (uint32_t)number) >= 0)
+        return error_set(w->err, ST_CORRUPT, "database number %lld is in use and in larder_trash",
+                         (long long)number);
+    size_t n;
+    uint32_t limit = w->left;
+    enum status st = remove_keys(w, R_DB_KEYS, number, &n);
+    if (st != ST_OK || n == limit)
+        return st;
+    /* Fewer than asked for: none is left, or others are locked, which the next look will show. */
+    if (n == 0) {
+        const struct param p[] = {param_i64(number), param_i64(ROW_DB)};
+        struct request r = {.text = rtext(s, R_DELETE_TRASH), .params = p, .nparams = 2};
+        remote_add(s->conn, &r);
+        spend(w, 1);
+    }
+    return ST_OK;
+}
+
+static int by_type(const void *a, const void *b)
+{
+    const struct trash_row *x = a, *y = b;
+    if (x->type != y->type)
+        return x->type < y->type ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static enum status sweep_trash(struct sweep *w)
+{
+    enum status st = list_trash(w);
+    size_t n = w->ntrash;
+    if (st != ST_OK || n == 0)
+        return st;
+    struct trash_row *rows = arena_alloc(&w->store->arena, n * sizeof *rows);
+    memcpy(rows, w->trash, n * sizeof *rows);
+    qsort(rows, n, sizeof *rows, by_type);
+    for (size_t i = 0, from = 0; st == ST_OK && i < n && w->left > 0; i++) {
+        if (rows[i].type == ROW_DB) {
+            st = sweep_database(w, rows[i].id);
+        } else if (i + 1 == n || rows[i + 1].type != rows[i].type) {
+            st = sweep_type(w, rows + from, i + 1 - from);
+            from = i + 1;
+        }
+    }
+    return st;
+}
+
+/* ---- the step ---- */
+
+static void save_counts(struct sweep *w)
+{
+    size_t n = 0;
+    int64_t *numbers = arena_alloc(&w->store->arena, (w->budget->ndbs + 1) * sizeof *numbers);
+    int64_t *counts = arena_alloc(&w->store->arena, (w->budget->ndbs + 1) * sizeof *counts);
+    for (size_t i = 0; i < w->budget->ndbs; i++) {
+        if (w->counted[i]) {
+            numbers[n] = w->budget->dbs[i].number;
+            counts[n++] = w->counted[i];
+        }
+    }
+    if (n == 0)
+        return;
+    const struct param p[] = {param_i64s(numbers), param_i64s(counts)};
+    struct request r = {.text = rtext(w->store, R_TAKE_OFF_DB), .params = p, .nparams = 2, .nrows = n};
+    remote_add(w->store->conn, &r);
+}
+
+/* NOLINTNEXTLINE(readability-non-const-parameter): it is written when the answer comes */
+static enum status anything(struct rstore *s, int64_t now, int64_t ret[2], struct error *err)
+{
+    const struct param p[] = {param_i64(now)};
+    struct request r = {.text = rtext(s, R_ANYTHING), .params = p, .nparams = 1, .fn = rread_two, .arg = ret};
+    remote_add(s->conn, &r);
+    return rstore_run(s, err);
+}
+
+/* One server sweeps at a time, by the clock that all share and with the databases as they are now. The lock
+   is had for one step: whoever vanishes with it does not keep it. */
+static enum status enter_shared(struct sweep *w, const struct sweep_budget **budget)
+{
+    struct rstore *s = w->store;
+    int64_t mine[2] = {0, 0};
+    struct request r = {.text = rtext(s, R_SWEEP_LOCK), .fn = rread_two, .arg = mine};
+    remote_add(s->conn, &r);
+    enum status st = rstore_run(s, w->err);
+    w->fresh = **budget;
+    if (w->fresh.now > store_now_us(&s->base) / 1000)
+        w->fresh.now = store_now_us(&s->base) / 1000;
+    w->fresh.dbs = s->told;
+    w->fresh.ndbs = s->databases < w->fresh.ndbs ? s->databases : w->fresh.ndbs;
+    *budget = &w->fresh;
+    return st == ST_OK && !mine[0] ? ST_BUSY : st;
+}
+
+static enum status remove_dead(struct sweep *w)
+{
+    struct store *base = &w->store->base;
+    int64_t more[2] = {0, 0};
+    size_t n;
+    enum status st = store_begin(base, STORE_WRITE_LAZY, NULL, w->err);
+    if (st != ST_OK)
+        return st;
+    rstore_begin_write(w->store);
+    w->store->dirty = true;
+    if (w->store->shared && (st = enter_shared(w, &w->budget)) != ST_OK) {
+        store_rollback(base);
+        return st == ST_BUSY ? ST_OK : st; /* another server sweeps */
+    }
+    st = remove_keys(w, R_DEAD_KEYS, w->budget->now, &n);
+    if (st == ST_OK && w->left > 0)
+        st = sweep_trash(w);
+    if (st == ST_OK) {
+        save_counts(w);
+        st = anything(w->store, w->budget->now, more, w->err);
+    }
+    w->result->more = more[0] || more[1];
+    if (st == ST_OK && w->store->shared && rtext(w->store, R_SWEEP_UNLOCK))
+        remote_add_text(w->store->conn, rtext(w->store, R_SWEEP_UNLOCK));
+    if (st == ST_OK)
+        return store_commit(base, w->err);
+    store_rollback(base);
+    return st;
+}
+
+enum status rsweep(struct store *base, const struct sweep_budget *b, struct sweep_result *ret,
+                   struct error *err)
+{
+    struct rstore *s = rstore_of(base);
+    int64_t work[2] = {0, 0};
+    *ret = (struct sweep_result){0};
+    enum status st = rstore_connected(s, err);
+    if (st == ST_OK)
+        st = anything(s, b->now, work, err);
+    if (st != ST_OK || !(work[0] || work[1]) || b->max_rows == 0)
+        return st;
+    struct sweep w = {.store = s, .budget = b, .result = ret, .left = b->max_rows, .err = err};
+    w.counted = mem_zalloc((b->ndbs + 1) * sizeof *w.counted);
+    st = remove_dead(&w);
+    if (st != ST_OK)
+        *ret = (struct sweep_result){0};
+    for (size_t i = 0; st == ST_OK && i < b->ndbs; i++) {
+        b->dbs[i].keys -= w.counted[i];
+        b->dbs[i].expires -= w.counted[i];
+    }
+    mem_free(w.counted);
+    mem_free(w.seqs);
+    mem_free(w.trash);
+    arena_reset(&s->arena);
+    return st;
+}

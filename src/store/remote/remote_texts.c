@@ -1,0 +1,581 @@
+/* The SQL of the store on a database server, dialect beside dialect. Parameters are numbered, so that a text
+   shows what goes where: ?1 in all texts of this file; for PostgreSQL it becomes $1. What {...} means in
+   MariaDB's texts is said in sql/remote.h. */
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "store/remote/remote_store.h"
+
+/* clang-format off */
+
+/* A hash that is there only in name: all its fields have expired by the moment given. */
+#define DEAD_HASH(now)                                                                                       \
+    "k.type = 2 AND k.first <> 0 AND k.first <= " now " AND k.size = (SELECT count(*) FROM larder_hash AS f" \
+    " WHERE f.id = k.id AND f.expire_at <> 0 AND f.expire_at <= " now ")"
+
+/* The columns of a key row, in the order in which remote_read.c reads them. */
+#define KEY_COLUMNS(key, type)                                                                               \
+    "k.seq, k.db, " key ", k.key_rest, " type ", k.id, k.size, k.first, k.version, k.expire_at"
+
+#define DEAD_COLUMNS(key) "seq, db, " key ", key_rest, type, id, expire_at"
+
+
+#define PG_CLOCK "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+#define MD_CLOCK "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)"
+
+/* Locks of ours are told from others' by the oid of a table: a number for each of them above that. */
+#define PG_LOCK(n) "((" n ")::bigint << 32) | 'larder_meta'::regclass::oid::bigint"
+#define MD_LOCK(kind)                                                                                        \
+    "CONCAT('larder " kind "', SUBSTR(SHA2(CONCAT(DATABASE(), '.larder_meta'), 256), 1, 40))"
+
+static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
+    [REMOTE_POSTGRES] = {
+        [R_GET_KEY] = "SELECT " KEY_COLUMNS("k.key", "k.type") ", k.value FROM larder_key AS k"
+                      " WHERE k.db = $1 AND k.key = $2",
+        [R_GET_KEYS] = "SELECT " KEY_COLUMNS("k.key", "k.type") ", k.value FROM unnest($1, $2) AS u (db, key)"
+                       " JOIN larder_key AS k ON k.db = u.db AND k.key = u.key",
+        [R_INSERT_KEYS] = "INSERT INTO larder_key (seq, db, key, key_rest, type, id, size, first, version,"
+                          " expire_at, value) SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+        [R_UPDATE_KEYS] = "UPDATE larder_key AS k SET type = u.type, id = u.id, size = u.size, first = u.first,"
+                          " version = u.version, expire_at = u.expire_at, value = u.value"
+                          " FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS u (seq, db, key, rest,"
+                          "  type, id, size, first, version, expire_at, value)"
+                          " WHERE k.seq = u.seq AND k.db = u.db AND k.key = u.key",
+        [R_COUNT_EXPIRED] = "SELECT count(*), 0 FROM larder_key WHERE expire_at <> 0"
+                            " AND expire_at BETWEEN 1 AND $2 AND db = $1",
+        [R_COUNT_DEAD_HASHES] = "SELECT count(*), count(*) FILTER (WHERE k.expire_at <> 0) FROM larder_key AS k"
+                                " WHERE " DEAD_HASH("$2") " AND k.db = $1"
+                                " AND (k.expire_at = 0 OR k.expire_at > $2)",
+        [R_COUNT_KEYS] = "SELECT count(*), 0 FROM larder_key WHERE db = $1",
+        [R_COUNT_EXPIRES] = "SELECT count(*) FILTER (WHERE expire_at > 0), count(*) FILTER (WHERE expire_at < 0)"
+                            " FROM larder_key WHERE expire_at <> 0 AND db = $1",
+        [R_LIST_DBS] = "SELECT d.db, d.number, d.keys + coalesce(sum(c.keys), 0)::bigint,"
+                       " d.expires + coalesce(sum(c.expires), 0)::bigint"
+                       " FROM larder_db AS d LEFT JOIN larder_count AS c ON c.number = d.number"
+                       " GROUP BY d.db ORDER BY d.db",
+        [R_GET_META] = "SELECT value::bigint FROM larder_meta WHERE name = convert_from($1, 'UTF8')",
+        [R_SET_META] = "UPDATE larder_meta SET value = convert_from($2, 'UTF8')"
+                       " WHERE name = convert_from($1, 'UTF8')",
+        [R_TAKE_IDS] = "UPDATE larder_meta SET value = (value::bigint + $1)::text WHERE name = 'next_id'",
+        [R_NEXT_SEQ] = "SELECT nextval('larder_seq'), 0",
+        [R_NEW_DB] = "INSERT INTO larder_db (db, number, keys, expires) VALUES ($1, $2, 0, 0)"
+                     " ON CONFLICT DO NOTHING",
+        [R_PUT_DBS] = "INSERT INTO larder_db (db, number, keys, expires) SELECT * FROM unnest($1, $2, $3, $4)"
+                      " ON CONFLICT (db) DO UPDATE SET number = excluded.number, keys = excluded.keys,"
+                      " expires = excluded.expires",
+        [R_FOLD_COUNTS] = "UPDATE larder_db AS d SET keys = d.keys + s.keys, expires = d.expires + s.expires"
+                          " FROM (SELECT number, sum(keys) AS keys, sum(expires) AS expires FROM larder_count"
+                          "  GROUP BY number) AS s WHERE s.number = d.number",
+        [R_CLEAR_COUNTS] = "DELETE FROM larder_count",
+        [R_PUT_TRASH] = "INSERT INTO larder_trash (id, type) SELECT * FROM unnest($1, $2) ON CONFLICT DO NOTHING",
+        [R_DEAD_KEYS] = "SELECT " DEAD_COLUMNS("key") " FROM larder_key WHERE expire_at <> 0"
+                        " AND expire_at <= $1 ORDER BY expire_at LIMIT $2 FOR UPDATE SKIP LOCKED",
+        [R_DB_KEYS] = "SELECT " DEAD_COLUMNS("key") " FROM larder_key WHERE db = $1 LIMIT $2"
+                      " FOR UPDATE SKIP LOCKED",
+        [R_DELETE_KEYS] = "DELETE FROM larder_key AS k USING unnest($1) AS u (seq) WHERE k.seq = u.seq",
+        [R_LIST_TRASH] = "SELECT id, type FROM larder_trash ORDER BY id, type LIMIT $1",
+        [R_DELETE_TRASH] = "DELETE FROM larder_trash WHERE id = $1 AND type = $2",
+        [R_TAKE_OFF_DB] = "UPDATE larder_db AS d SET keys = d.keys - u.n, expires = d.expires - u.n"
+                          " FROM unnest($1, $2) AS u (number, n) WHERE d.number = u.number",
+        [R_ANYTHING] = "SELECT EXISTS (SELECT 1 FROM larder_key WHERE expire_at <> 0 AND expire_at <= $1)::int,"
+                       " EXISTS (SELECT 1 FROM larder_trash)::int",
+        [R_COUNT_FIELDS] = "SELECT count(*), 0 FROM larder_hash WHERE id = $1 AND expire_at <> 0"
+                           " AND expire_at BETWEEN $2 AND $3",
+        /* The tables, when nobody reads beside somebody who had them, either: remote_lock.c. Whoever comes
+           has both locks, until the tables are its own. */
+        [R_LOCK] = "SELECT CASE WHEN NOT pg_try_advisory_lock(" PG_LOCK("1818324580") ") THEN 0"
+                   " WHEN pg_try_advisory_lock(" PG_LOCK("1818324581") ") THEN 1"
+                   " ELSE 1 - pg_advisory_unlock(" PG_LOCK("1818324580") ")::int END",
+        [R_LOCK_AGAIN] = "SELECT pg_try_advisory_lock(" PG_LOCK("1818324580") ")::int",
+        [R_LOCK_READER] = "SELECT pg_try_advisory_lock(" PG_LOCK("1818324581") ")::int",
+        [R_UNLOCK_READER] = "SELECT pg_advisory_unlock(" PG_LOCK("1818324581") ")::int",
+        [R_UNLOCK] = "SELECT pg_advisory_unlock(" PG_LOCK("1818324580") ")::int",
+        [R_GET_OWNER] = "SELECT value FROM larder_meta WHERE name = 'owner'",
+        [R_SIZE] = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint, 0 FROM pg_class AS c"
+                   " WHERE c.relkind = 'r' AND starts_with(c.relname, 'larder_') AND pg_table_is_visible(c.oid)",
+        [R_BEGIN] = "BEGIN",
+        [R_SOON] = "SET LOCAL synchronous_commit = off",
+        [R_NOW] = "SELECT 1 WHERE current_setting('synchronous_commit') = 'off'"
+                  " AND set_config('synchronous_commit', 'local', true) IS NULL",
+        [R_BEGIN_READ] = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        /* A void is not NULL: no rows come back. */
+        [R_LOCK_ALL] = "SELECT 1 WHERE pg_advisory_xact_lock(" PG_LOCK("1818324579") ") IS NULL",
+        [R_LOCK_SOME] = "SELECT 1 WHERE pg_advisory_xact_lock_shared(" PG_LOCK("1818324579") ") IS NULL",
+        [R_LOCK_STRIPES] = "SELECT 1 FROM unnest($1) AS u (n)"
+                           " WHERE pg_advisory_xact_lock(" PG_LOCK("1818324600 + u.n") ") IS NULL",
+        /* With every transaction: numeric sums only where there are counts, the clock once. */
+        [R_LOAD_DBS] = "SELECT d.db, d.number, d.keys + coalesce(c.keys, 0), d.expires + coalesce(c.expires, 0),"
+                       " (SELECT " PG_CLOCK ") FROM larder_db AS d LEFT JOIN (SELECT number,"
+                       "  sum(keys)::bigint AS keys, sum(expires)::bigint AS expires FROM larder_count"
+                       "  GROUP BY number) AS c ON c.number = d.number ORDER BY d.db",
+        [R_GET_KEYS_LOCKED] = "SELECT " KEY_COLUMNS("k.key", "k.type") ", k.value"
+                              " FROM unnest($1, $2) AS u (db, key) JOIN larder_key AS k"
+                              "  ON k.db = u.db AND k.key = u.key FOR UPDATE OF k",
+        [R_ADD_COUNTS] = "INSERT INTO larder_count AS c (number, slot, keys, expires)"
+                         " SELECT u.n, pg_backend_pid() % 64, u.k, u.e FROM unnest($1, $2, $3) AS u (n, k, e)"
+                         " ON CONFLICT (number, slot) DO UPDATE SET keys = c.keys + excluded.keys,"
+                         "  expires = c.expires + excluded.expires",
+        [R_DROP_COUNTS] = "DELETE FROM larder_count WHERE number = ANY ($1)",
+        [R_SWEEP_LOCK] = "SELECT pg_try_advisory_xact_lock(" PG_LOCK("1818324578") ")::int, 0",
+        [R_GUARD_SHARED] = "SELECT CASE WHEN NOT pg_try_advisory_lock_shared(" PG_LOCK("1818324580") ") THEN 0"
+                           " WHEN pg_try_advisory_lock_shared(" PG_LOCK("1818324581") ") THEN 1"
+                           " ELSE 1 - pg_advisory_unlock_shared(" PG_LOCK("1818324580") ")::int END",
+        [R_CLOCK] = "SELECT " PG_CLOCK ", 0",
+        [R_LISTEN] = "LISTEN larder_wake",
+        [R_LISTEN_LOCK] = "SELECT 1 WHERE pg_advisory_lock_shared(" PG_LOCK("1818324577") ") IS NULL",
+        [R_UNLISTEN] = "UNLISTEN larder_wake",
+        [R_LISTEN_UNLOCK] = "SELECT pg_advisory_unlock_shared(" PG_LOCK("1818324577") ")::int",
+        [R_NOTIFY] = "SELECT pg_notify('larder_wake', '') WHERE NOT CASE WHEN"
+                     " pg_try_advisory_lock(" PG_LOCK("1818324577") ")"
+                     " THEN pg_advisory_unlock(" PG_LOCK("1818324577") ") ELSE false END",
+        [R_UPSERT_KEYS] = "INSERT INTO larder_key (seq, db, key, key_rest, type, id, size, first, version,"
+                          " expire_at, value) SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+                          " ON CONFLICT (db, key) DO UPDATE SET type = excluded.type, id = excluded.id,"
+                          " size = excluded.size, first = excluded.first, version = excluded.version,"
+                          " expire_at = excluded.expire_at, value = excluded.value",
+        [R_DELETE_NAMED_KEYS] = "DELETE FROM larder_key AS k USING unnest($1, $2) AS u (db, key)"
+                                " WHERE k.db = u.db AND k.key = u.key",
+        [R_JOURNAL_ADD] = "INSERT INTO larder_journal (seq, changes) VALUES ($1, $2)",
+        [R_JOURNAL_PAGE] = "SELECT seq, changes FROM larder_journal WHERE seq > $1 ORDER BY seq LIMIT $2",
+        [R_JOURNAL_DROP] = "DELETE FROM larder_journal WHERE seq IN (SELECT seq FROM larder_journal"
+                           " WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3) RETURNING seq",
+        [R_JOURNAL_FORGET] = "DELETE FROM larder_journal WHERE seq > $1",
+        [R_JOURNAL_LAST] = "SELECT coalesce(max(seq), 0), 0 FROM larder_journal",
+        [R_SET_APPLIED] = "UPDATE larder_meta SET value = CASE name WHEN 'applied' THEN $1 ELSE 0 END::text"
+                          " WHERE name IN ('applied', 'applying')",
+    },
+    [REMOTE_MARIADB] = {
+        [R_GET_KEY] = "SELECT " KEY_COLUMNS("k.`key`", "k.type") ", k.value FROM larder_key AS k"
+                      " FORCE INDEX (larder_key_name) WHERE k.db = ?1 AND k.`key` = ?2",
+        [R_GET_KEYS] = "SELECT " KEY_COLUMNS("k.`key`", "k.type") ", k.value FROM larder_key AS k"
+                       " FORCE INDEX (larder_key_name) WHERE (k.db, k.`key`) IN ({,|(?1, ?2)})",
+        [R_INSERT_KEYS] = "INSERT INTO larder_key (seq, db, `key`, key_rest, type, id, size, first, version,"
+                          " expire_at, value) VALUES {,|(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)}",
+        /* A row under this number that is another key's: no version may be NULL. */
+        [R_UPDATE_KEYS] = "INSERT INTO larder_key (seq, db, `key`, key_rest, type, id, size, first, version,"
+                          " expire_at, value) VALUES {,|(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)}"
+                          " ON DUPLICATE KEY UPDATE version = IF(seq = VALUES(seq) AND db = VALUES(db)"
+                          "  AND `key` = VALUES(`key`), VALUES(version), NULL), type = VALUES(type),"
+                          " id = VALUES(id), size = VALUES(size), first = VALUES(first),"
+                          " expire_at = VALUES(expire_at), value = VALUES(value)",
+        [R_COUNT_EXPIRED] = "SELECT count(*), 0 FROM larder_key WHERE expire_at BETWEEN 1 AND ?2 AND db = ?1",
+        [R_COUNT_DEAD_HASHES] = "SELECT count(*), coalesce(sum(k.expire_at <> 0), 0) FROM larder_key AS k"
+                                " WHERE k.due_at <= ?2 AND " DEAD_HASH("?2") " AND k.db = ?1"
+                                " AND (k.expire_at = 0 OR k.expire_at > ?2)",
+        [R_COUNT_KEYS] = "SELECT count(*), 0 FROM larder_key WHERE db = ?1",
+        [R_COUNT_EXPIRES] = "SELECT coalesce(sum(expire_at > 0), 0), coalesce(sum(expire_at < 0), 0)"
+                            " FROM larder_key WHERE (expire_at < 0 OR expire_at > 0) AND db = ?1",
+        [R_LIST_DBS] = "SELECT d.db, d.number, d.`keys` + coalesce(sum(c.`keys`), 0),"
+                       " d.expires + coalesce(sum(c.expires), 0)"
+                       " FROM larder_db AS d LEFT JOIN larder_count AS c ON c.number = d.number"
+                       " GROUP BY d.db ORDER BY d.db",
+        [R_GET_META] = "SELECT CAST(value AS SIGNED) FROM larder_meta WHERE name = ?1",
+        [R_SET_META] = "UPDATE larder_meta SET value = ?2 WHERE name = ?1",
+        [R_TAKE_IDS] = "UPDATE larder_meta SET value = CAST(value AS SIGNED) + ?1 WHERE name = 'next_id'",
+        [R_NEXT_SEQ] = "SELECT NEXT VALUE FOR larder_seq, 0",
+        [R_NEW_DB] = "INSERT IGNORE INTO larder_db (db, number, `keys`, expires) VALUES (?1, ?2, 0, 0)",
+        [R_PUT_DBS] = "INSERT INTO larder_db (db, number, `keys`, expires) VALUES {,|(?1, ?2, ?3, ?4)}"
+                      " ON DUPLICATE KEY UPDATE number = VALUES(number), `keys` = VALUES(`keys`),"
+                      " expires = VALUES(expires)",
+        [R_FOLD_COUNTS] = "UPDATE larder_db AS d JOIN (SELECT number, sum(`keys`) AS n, sum(expires) AS e"
+                          " FROM larder_count GROUP BY number) AS s ON s.number = d.number"
+                          " SET d.`keys` = d.`keys` + s.n, d.expires = d.expires + s.e",
+        [R_CLEAR_COUNTS] = "DELETE FROM larder_count",
+        [R_PUT_TRASH] = "INSERT IGNORE INTO larder_trash (id, type) VALUES {,|(?1, ?2)}",
+        [R_DEAD_KEYS] = "SELECT " DEAD_COLUMNS("`key`") " FROM larder_key FORCE INDEX (larder_key_expire)"
+                        " WHERE expire_at < 0 OR (expire_at > 0 AND expire_at <= ?1)"
+                        " ORDER BY expire_at LIMIT ?2 FOR UPDATE SKIP LOCKED",
+        [R_DB_KEYS] = "SELECT " DEAD_COLUMNS("`key`") " FROM larder_key FORCE INDEX (larder_key_name)"
+                      " WHERE db = ?1 LIMIT ?2 FOR UPDATE SKIP LOCKED",
+        [R_DELETE_KEYS] = "DELETE FROM larder_key WHERE seq IN ({,|?1})",
+        [R_LIST_TRASH] = "SELECT id, type FROM larder_trash ORDER BY id, type LIMIT ?1",
+        [R_DELETE_TRASH] = "DELETE FROM larder_trash WHERE id = ?1 AND type = ?2",
+        [R_TAKE_OFF_DB] = "INSERT INTO larder_db (db, number, `keys`, expires) SELECT d.db, d.number, u.n, u.n FROM"
+                          " ({ UNION ALL |SELECT ?1 AS number, ?2 AS n}) AS u JOIN larder_db AS d"
+                          " ON d.number = u.number ON DUPLICATE KEY UPDATE `keys` = larder_db.`keys` - u.n,"
+                          " expires = larder_db.expires - u.n",
+        [R_ANYTHING] = "SELECT EXISTS (SELECT 1 FROM larder_key WHERE expire_at < 0 OR (expire_at > 0"
+                       " AND expire_at <= ?1)), EXISTS (SELECT 1 FROM larder_trash)",
+        [R_COUNT_FIELDS] = "SELECT count(*), 0 FROM larder_hash WHERE id = ?1 AND expire_at <> 0"
+                           " AND expire_at BETWEEN ?2 AND ?3",
+        /* Nobody shares the tables: each who does holds a lock with a number. */
+        [R_LOCK] = "SELECT IF(GET_LOCK(" MD_LOCK("") ", 0), IF((SELECT count(*) FROM seq_0_to_4095 WHERE"
+                   " IS_USED_LOCK(CONCAT(" MD_LOCK("shared ") ", seq)) IS NOT NULL) = 0, IF(GET_LOCK("
+                   MD_LOCK("reader ") ", 0), 1, RELEASE_LOCK(" MD_LOCK("") ") * 0),"
+                   " RELEASE_LOCK(" MD_LOCK("") ") * 0), 0)",
+        [R_LOCK_AGAIN] = "SELECT GET_LOCK(" MD_LOCK("") ", 0)",
+        [R_LOCK_READER] = "SELECT GET_LOCK(" MD_LOCK("reader ") ", 0)",
+        [R_UNLOCK_READER] = "SELECT RELEASE_LOCK(" MD_LOCK("reader ") ")",
+        [R_UNLOCK] = "SELECT RELEASE_LOCK(" MD_LOCK("") ")",
+        /* Not before an application that is about to change it has ended its transaction. */
+        [R_GET_OWNER] = "SELECT value FROM larder_meta WHERE name = 'owner' LOCK IN SHARE MODE",
+        [R_SIZE] = "SELECT coalesce(sum(data_length + index_length), 0), coalesce(sum(data_free), 0)"
+                   " FROM information_schema.tables WHERE table_schema = DATABASE()"
+                   " AND LEFT(table_name, LENGTH('larder_')) = 'larder_'",
+        [R_BEGIN] = "START TRANSACTION",
+        [R_SOON] = "DO 0", /* not a session's business there */
+        [R_NOW] = "DO 0",
+        [R_SNAPSHOT] = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+        [R_BEGIN_READ] = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+        [R_LOCK_ALL] = "SELECT n FROM larder_lock WHERE n = -1 FOR UPDATE",
+        [R_LOCK_SOME] = "SELECT n FROM larder_lock WHERE n = -1 LOCK IN SHARE MODE",
+        [R_LOCK_STRIPES] = "SELECT n FROM larder_lock WHERE n IN ({,|?1}) ORDER BY n FOR UPDATE",
+        [R_LOAD_DBS] = "SELECT d.db, d.number, d.`keys` + coalesce(sum(c.`keys`), 0),"
+                       " d.expires + coalesce(sum(c.expires), 0), " MD_CLOCK
+                       " FROM larder_db AS d LEFT JOIN larder_count AS c ON c.number = d.number"
+                       " GROUP BY d.db ORDER BY d.db",
+        [R_GET_KEYS_LOCKED] = "SELECT " KEY_COLUMNS("k.`key`", "k.type") ", k.value FROM larder_key AS k"
+                              " FORCE INDEX (larder_key_name) WHERE (k.db, k.`key`) IN ({,|(?1, ?2)}) FOR UPDATE",
+        [R_ADD_COUNTS] = "INSERT INTO larder_count (number, slot, `keys`, expires)"
+                         " VALUES {,|(?1, CONNECTION_ID() % 64, ?2, ?3)} ON DUPLICATE KEY UPDATE"
+                         " `keys` = `keys` + VALUES(`keys`), expires = expires + VALUES(expires)",
+        [R_DROP_COUNTS] = "DELETE FROM larder_count WHERE number IN ({,|?1})",
+        [R_SWEEP_LOCK] = "SELECT IF(IS_USED_LOCK(" MD_LOCK("sweep ") ") = CONNECTION_ID(), 1,"
+                         " GET_LOCK(" MD_LOCK("sweep ") ", 0)), 0",
+        [R_SWEEP_UNLOCK] = "DO RELEASE_LOCK(" MD_LOCK("sweep ") ")",
+        [R_GUARD_SHARED] = "SELECT GET_LOCK(CONCAT(" MD_LOCK("shared ") ", CONNECTION_ID() % 4096), 0)"
+                           " AND IS_FREE_LOCK(" MD_LOCK("") ") AND IS_FREE_LOCK(" MD_LOCK("reader ") ")",
+        [R_WAIT_LESS] = "SET innodb_lock_wait_timeout = ?1",
+        [R_CLOCK] = "SELECT " MD_CLOCK ", 0",
+        [R_UPSERT_KEYS] = "INSERT INTO larder_key (seq, db, `key`, key_rest, type, id, size, first, version,"
+                          " expire_at, value) VALUES {,|(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)}"
+                          " ON DUPLICATE KEY UPDATE type = VALUES(type), id = VALUES(id), size = VALUES(size),"
+                          " first = VALUES(first), version = VALUES(version), expire_at = VALUES(expire_at),"
+                          " value = VALUES(value)",
+        [R_DELETE_NAMED_KEYS] = "DELETE FROM larder_key WHERE (db, `key`) IN ({,|(?1, ?2)})",
+        [R_JOURNAL_ADD] = "INSERT INTO larder_journal (seq, changes) VALUES (?1, ?2)",
+        [R_JOURNAL_PAGE] = "SELECT seq, changes FROM larder_journal WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+        [R_JOURNAL_DROP] = "DELETE FROM larder_journal WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3"
+                           " RETURNING seq",
+        [R_JOURNAL_FORGET] = "DELETE FROM larder_journal WHERE seq > ?1",
+        [R_JOURNAL_LAST] = "SELECT coalesce(max(seq), 0), 0 FROM larder_journal",
+        [R_SET_APPLIED] = "UPDATE larder_meta SET value = IF(name = 'applied', ?1, 0)"
+                          " WHERE name IN ('applied', 'applying')",
+    },
+};
+
+/* Each table of items: its key column, and every column of an item_row (a constant where it has none). */
+struct item_spec {
+    const char *table, *key, *rest, *value, *score, *expire_at, *ord;
+};
+
+#define PG_NONE "''::bytea"
+
+static const struct item_spec specs[REMOTE_DIALECTS][ITEM_TABLES] = {
+    [REMOTE_POSTGRES] = {
+        [ITEM_CHUNK] = {"larder_chunk", "pos", PG_NONE, "value", "0", "0", "0"},
+        [ITEM_HASH] = {"larder_hash", "field", "field_rest", "value", "0", "expire_at", "ord"},
+        [ITEM_LIST] = {"larder_list", "pos", PG_NONE, "value", "0", "0", "0"},
+        [ITEM_SET] = {"larder_set", "member", "member_rest", PG_NONE, "0", "0", "ord"},
+        [ITEM_ZSET] = {"larder_zset", "member", "member_rest", PG_NONE, "score", "0", "ord"},
+        [ITEM_ZBLOCK] = {"larder_zset_block", "block", PG_NONE, "member", "score", "0", "count"},
+    },
+    [REMOTE_MARIADB] = {
+        [ITEM_CHUNK] = {"larder_chunk", "pos", "''", "value", "0", "0", "0"},
+        [ITEM_HASH] = {"larder_hash", "field", "field_rest", "value", "0", "expire_at", "ord"},
+        [ITEM_LIST] = {"larder_list", "pos", "''", "value", "0", "0", "0"},
+        [ITEM_SET] = {"larder_set", "member", "member_rest", "''", "0", "0", "ord"},
+        [ITEM_ZSET] = {"larder_zset", "member", "member_rest", "''", "bits", "0", "ord"},
+        [ITEM_ZBLOCK] = {"larder_zset_block", "block", "''", "member", "bits", "0", "count"},
+    },
+};
+
+/* Upserts, so that a row that is there is changed where it is. The parameters are the table's columns in the
+   order that remote_apply.c has them in. */
+static const char *const put_items[REMOTE_DIALECTS][ITEM_TABLES] = {
+    [REMOTE_POSTGRES] = {
+        [ITEM_CHUNK] = "INSERT INTO larder_chunk (id, pos, value) SELECT * FROM unnest($1, $2, $3)"
+                       " ON CONFLICT (id, pos) DO UPDATE SET value = excluded.value",
+        [ITEM_HASH] = "INSERT INTO larder_hash (id, field, field_rest, value, expire_at, ord)"
+                      " SELECT * FROM unnest($1, $2, $3, $4, $5, $6) ON CONFLICT (id, field) DO UPDATE SET"
+                      " value = excluded.value, expire_at = excluded.expire_at, ord = excluded.ord",
+        [ITEM_LIST] = "INSERT INTO larder_list (id, pos, value) SELECT * FROM unnest($1, $2, $3)"
+                      " ON CONFLICT (id, pos) DO UPDATE SET value = excluded.value",
+        [ITEM_SET] = "INSERT INTO larder_set (id, member, member_rest, ord) SELECT * FROM unnest($1, $2, $3, $4)"
+                     " ON CONFLICT (id, member) DO UPDATE SET ord = excluded.ord",
+        [ITEM_ZSET] = "INSERT INTO larder_zset (id, member, member_rest, score, ord)"
+                      " SELECT * FROM unnest($1, $2, $3, $4, $5) ON CONFLICT (id, member) DO UPDATE SET"
+                      " score = excluded.score, ord = excluded.ord",
+        [ITEM_ZBLOCK] = "INSERT INTO larder_zset_block (id, block, member, score, count)"
+                        " SELECT * FROM unnest($1, $2, $3, $4, $5) ON CONFLICT (id, block) DO UPDATE SET"
+                        " member = excluded.member, score = excluded.score, count = excluded.count",
+    },
+    [REMOTE_MARIADB] = {
+        [ITEM_CHUNK] = "INSERT INTO larder_chunk (id, pos, value) VALUES {,|(?1, ?2, ?3)}"
+                       " ON DUPLICATE KEY UPDATE value = VALUES(value)",
+        [ITEM_HASH] = "INSERT INTO larder_hash (id, field, field_rest, value, expire_at, ord)"
+                      " VALUES {,|(?1, ?2, ?3, ?4, ?5, ?6)} ON DUPLICATE KEY UPDATE value = VALUES(value),"
+                      " expire_at = VALUES(expire_at), ord = VALUES(ord)",
+        [ITEM_LIST] = "INSERT INTO larder_list (id, pos, value) VALUES {,|(?1, ?2, ?3)}"
+                      " ON DUPLICATE KEY UPDATE value = VALUES(value)",
+        [ITEM_SET] = "INSERT INTO larder_set (id, member, member_rest, ord) VALUES {,|(?1, ?2, ?3, ?4)}"
+                     " ON DUPLICATE KEY UPDATE ord = VALUES(ord)",
+        [ITEM_ZSET] = "INSERT INTO larder_zset (id, member, member_rest, score, ord, bits)"
+                      " VALUES {,|(?1, ?2, ?3, ?4, ?5, ?6)} ON DUPLICATE KEY UPDATE score = VALUES(score),"
+                      " ord = VALUES(ord), bits = VALUES(bits)",
+        [ITEM_ZBLOCK] = "INSERT INTO larder_zset_block (id, block, member, score, count, bits)"
+                        " VALUES {,|(?1, ?2, ?3, ?4, ?5, ?6)} ON DUPLICATE KEY UPDATE member = VALUES(member),"
+                        " score = VALUES(score), count = VALUES(count), bits = VALUES(bits)",
+    },
+};
+
+/* clang-format on */
+
+const char *rtext(const struct rstore *s, enum remote_statement which)
+{
+    return fixed[s->conn->dialect][which];
+}
+
+const char *rtext_put_items(const struct rstore *s, enum item_table t)
+{
+    return put_items[s->conn->dialect][t];
+}
+
+/* ---- scores ---- */
+
+int64_t score_bits(double score)
+{
+    int64_t bits;
+    memcpy(&bits, &score, sizeof bits);
+    return bits;
+}
+
+double score_of_bits(int64_t bits)
+{
+    double score;
+    memcpy(&score, &bits, sizeof score);
+    return score;
+}
+
+/* Integers in the order of the numbers; the two zeros are one. As larder_zset.place has it. */
+int64_t score_place(double score)
+{
+    int64_t bits = score_bits(score);
+    return bits < 0 ? INT64_MIN - bits : bits;
+}
+
+struct param rstore_score(const struct rstore *s, double score)
+{
+    return s->conn->dialect == REMOTE_MARIADB ? param_i64(score_place(score)) : param_double(score);
+}
+
+/* ---- composed texts ---- */
+
+static bool is_postgres(const struct rstore *s)
+{
+    return s->conn->dialect == REMOTE_POSTGRES;
+}
+
+/* Ends a text that was composed with ?1, ?2 ... */
+static const char *composed(struct rstore *s)
+{
+    buf_add(&s->text, "", 1);
+    for (char *p = s->text.p; is_postgres(s) && *p; p++)
+        if (*p == '?')
+            *p = '$';
+    return s->text.p;
+}
+
+static const struct item_spec *spec_of(const struct rstore *s, enum item_table t)
+{
+    return &specs[s->conn->dialect][t];
+}
+
+const char *rtext_get_items(struct rstore *s, enum item_table t)
+{
+    const struct item_spec *i = spec_of(s, t);
+    s->text.len = 0;
+    buf_addf(&s->text, "SELECT i.id, i.%s, %s, %s, %s, %s, %s FROM ", i->key, i->rest, i->value, i->score,
+             i->expire_at, i->ord);
+    if (is_postgres(s))
+        buf_addf(&s->text, "unnest(?1, ?2) AS u (uid, uname) JOIN %s AS i ON i.id = u.uid AND i.%s = u.uname",
+                 i->table, i->key);
+    else
+        buf_addf(&s->text, "%s AS i FORCE INDEX (PRIMARY) WHERE (i.id, i.%s) IN ({,|(?1, ?2)})", i->table,
+                 i->key);
+    return composed(s);
+}
+
+const char *rtext_delete_items(struct rstore *s, enum item_table t)
+{
+    const struct item_spec *i = spec_of(s, t);
+    s->text.len = 0;
+    if (is_postgres(s))
+        buf_addf(
+            &s->text,
+            "DELETE FROM %s AS i USING unnest(?1, ?2) AS u (id, name) WHERE i.id = u.id AND i.%s = u.name",
+            i->table, i->key);
+    else
+        buf_addf(&s->text, "DELETE FROM %s WHERE (id, %s) IN ({,|(?1, ?2)})", i->table, i->key);
+    return composed(s);
+}
+
+/* Up to ?2 items of the ids ?1. */
+const char *rtext_sweep_items(struct rstore *s, enum item_table t)
+{
+    const struct item_spec *i = spec_of(s, t);
+    s->text.len = 0;
+    if (is_postgres(s))
+        buf_addf(&s->text,
+                 "DELETE FROM %s WHERE ctid = ANY (ARRAY (SELECT ctid FROM %s WHERE id = ANY (?1) LIMIT ?2))",
+                 i->table, i->table);
+    else
+        buf_addf(&s->text, "DELETE FROM %s WHERE id IN ({,|?1}) LIMIT ?2", i->table);
+    return composed(s);
+}
+
+/* Forgets those of the ids ?1 of type ?2 that have no items any more. */
+const char *rtext_sweep_trash(struct rstore *s, enum item_table t)
+{
+    const struct item_spec *i = spec_of(s, t);
+    s->text.len = 0;
+    if (is_postgres(s))
+        buf_addf(&s->text, "DELETE FROM larder_trash AS t WHERE t.id = ANY (?1) AND t.type = ?2");
+    else
+        buf_addf(&s->text, "DELETE t FROM larder_trash AS t WHERE t.id IN ({,|?1}) AND t.type = ?2");
+    buf_addf(&s->text, " AND NOT EXISTS (SELECT 1 FROM %s AS i WHERE i.id = t.id)", i->table);
+    if (t == ITEM_ZSET)
+        buf_addf(&s->text, " AND NOT EXISTS (SELECT 1 FROM larder_zset_block AS b WHERE b.id = t.id)");
+    return composed(s);
+}
+
+/* A name as it is compared. */
+static void add_name(struct rstore *s, const char *column, const char *rest, bool exact)
+{
+    if (!exact)
+        buf_addf(&s->text, "%s", column);
+    else if (is_postgres(s))
+        buf_addf(&s->text, "larder_whole(%s, %s)", column, rest);
+    else
+        buf_addf(&s->text, "IF(%s = '', %s, CONCAT(SUBSTR(%s, 1, 992), %s))", rest, column, column, rest);
+}
+
+/* (score, member) OP (?a, ?b), in a form for which the index is used. op: ">=", ">", "<=" or "<". */
+static void add_place(struct rstore *s, const char *op, int a, int b)
+{
+    if (is_postgres(s))
+        buf_addf(&s->text, "(score, member) %s (?%d, ?%d)", op, a, b);
+    else
+        buf_addf(&s->text, "place %c= ?%d AND (place %c ?%d OR member %s ?%d)", op[0], a, op[0], a, op, b);
+}
+
+static void add_score_range(struct rstore *s, const struct item_scan *q, bool after)
+{
+    const char *score = is_postgres(s) ? "score" : "place";
+    if (begins_with_score(q))
+        buf_addf(&s->text, "%s >= ?2", score);
+    else
+        add_place(s, ">=", 2, 5);
+    switch (scan_end_of(q)) {
+    case END_OPEN:
+        break;
+    case END_AT:
+        buf_addf(&s->text, " AND ");
+        add_place(s, "<=", 3, 6);
+        break;
+    case END_AT_SCORE:
+        buf_addf(&s->text, " AND %s <= ?3", score);
+        break;
+    case END_BELOW:
+        buf_addf(&s->text, " AND ");
+        add_place(s, "<", 3, 6);
+        break;
+    case END_BELOW_SCORE:
+        buf_addf(&s->text, " AND %s < ?3", score);
+        break;
+    }
+    if (after) {
+        buf_addf(&s->text, " AND ");
+        add_place(s, q->reverse ? "<" : ">", 8, 9);
+    }
+    const char *dir = q->reverse ? "DESC" : "ASC";
+    buf_addf(&s->text, " ORDER BY %s %s, member %s", score, dir, dir);
+}
+
+static void add_range(struct rstore *s, const struct item_scan *q, bool after)
+{
+    const char *column = q->order == ITEMS_BY_ORD      ? "ord"
+                         : q->order == ITEMS_BY_EXPIRY ? "expire_at"
+                                                       : spec_of(s, q->table)->key;
+    buf_addf(&s->text, "%s%s >= ?2", q->order == ITEMS_BY_EXPIRY ? "expire_at <> 0 AND " : "", column);
+    if (q->has_max)
+        buf_addf(&s->text, " AND %s <= ?3", column);
+    if (after)
+        buf_addf(&s->text, " AND %s %c ?%d", column, q->reverse ? '<' : '>',
+                 q->order == ITEMS_BY_NAME ? 9 : 8);
+    buf_addf(&s->text, " ORDER BY %s %s", column, q->reverse ? "DESC" : "ASC");
+}
+
+const char *rtext_scan_items(struct rstore *s, const struct item_scan *q, bool after)
+{
+    const struct item_spec *i = spec_of(s, q->table);
+    bool by_score = q->order == ITEMS_BY_SCORE;
+    assert(!by_score || q->table == ITEM_ZSET);
+    s->text.len = 0;
+    buf_addf(&s->text, "SELECT id, %s, %s, %s, %s, %s, %s FROM %s WHERE id = ?1 AND ", i->key, i->rest,
+             i->value, i->score, i->expire_at, by_score ? "-1" : i->ord, i->table);
+    if (by_score)
+        add_score_range(s, q, after);
+    else
+        add_range(s, q, after);
+    buf_addf(&s->text, " LIMIT ?4 OFFSET ?7");
+    return composed(s);
+}
+
+const char *rtext_scan_keys(struct rstore *s, const struct key_scan *q, bool has_end)
+{
+    const char *key = is_postgres(s) ? "k.key" : "k.`key`";
+    bool plain = q->order == KEYS_DUE || q->order == KEYS_EXPIRED;
+    s->text.len = 0;
+    buf_addf(&s->text, "SELECT " KEY_COLUMNS("%s", "%s") ", %s FROM larder_key AS k WHERE ", key,
+             plain ? "k.type" : "CASE WHEN " DEAD_HASH("?5") " THEN 0 ELSE k.type END",
+             q->with_value    ? "k.value"
+             : is_postgres(s) ? PG_NONE
+                              : "''");
+    switch (q->order) {
+    case KEYS_DUE:
+        buf_addf(&s->text,
+                 is_postgres(s) ? "k.type = 2 AND k.first <> 0 AND k.first <= ?5" : "k.due_at <= ?5");
+        buf_addf(&s->text, " ORDER BY k.first, k.seq");
+        break;
+    case KEYS_EXPIRED:
+        buf_addf(&s->text, "k.expire_at <> 0 AND k.expire_at BETWEEN ?2 AND ?5"
+                           " ORDER BY k.expire_at, k.db, k.seq");
+        break;
+    case KEYS_BY_SEQ_DESC:
+        buf_addf(&s->text, "k.seq < ?2 ORDER BY k.seq DESC");
+        break;
+    case KEYS_BY_KEY:
+        buf_addf(&s->text, "k.db = ?1 AND %s %s ?2", key, q->has_after ? ">" : ">=");
+        if (has_end)
+            buf_addf(&s->text, " AND %s < ?3", key);
+        buf_addf(&s->text, " ORDER BY %s%s", key, q->reverse ? " DESC" : "");
+        break;
+    }
+    buf_addf(&s->text, " LIMIT ?4 OFFSET ?6");
+    return composed(s);
+}
+
+const char *rtext_count_scores(struct rstore *s, bool one, bool exact)
+{
+    const char *score = is_postgres(s) ? "score" : "place";
+    s->text.len = 0;
+    if (one) {
+        buf_addf(&s->text, "SELECT count(*), 0 FROM larder_zset WHERE id = ?1 AND %s = ?2 AND ", score);
+        add_name(s, "member", "member_rest", exact);
+        buf_addf(&s->text, " >= ?5 AND ");
+        add_name(s, "member", "member_rest", exact);
+        buf_addf(&s->text, " < ?6");
+        return composed(s);
+    }
+    /* In three ranges with plain bounds, as every planner understands them. */
+    buf_addf(&s->text, "SELECT (SELECT count(*) FROM larder_zset WHERE id = ?1 AND %s > ?2 AND %s < ?3)",
+             score, score);
+    buf_addf(&s->text, " + (SELECT count(*) FROM larder_zset WHERE id = ?1 AND %s = ?2 AND ", score);
+    add_name(s, "member", "member_rest", exact);
+    buf_addf(&s->text, " >= ?5) + (SELECT count(*) FROM larder_zset WHERE id = ?1 AND %s = ?3 AND ", score);
+    add_name(s, "member", "member_rest", exact);
+    buf_addf(&s->text, " < ?6), 0");
+    return composed(s);
+}

@@ -1,0 +1,82 @@
+/* The tables, and how a database of an older version becomes one of this version.
+
+   THE FORMAT (version 1). All times are milliseconds since the epoch. Keys, fields, members and values are
+   bytes. Big columns stand last, so that reading the others never follows a long row to its end.
+
+   larder_key     one row for each key, also for dead ones until they are swept
+     seq          the row's number: new rows get higher ones, a row keeps its own. SCAN's cursor
+     db, key      unique. db is a database's number (larder_db.number), not the one a client selects
+     type         1 string, 2 hash, 3 list, 4 set, 5 zset; 0 deleted
+     id           of its items; 0 when it has none (a string of up to 64 KiB, a deleted key)
+     size         how many items; of a string in chunks its bytes
+     first        the position of a list's first item; of a hash a moment before which no field expires, 0
+                  when none does; of a sorted set see larder_zset_block
+     version      never repeats for a key, grows with every change
+     expire_at    0 never, -1 deleted, else the moment from which on the key is dead
+     value        a string of up to 64 KiB
+
+   larder_chunk   (id, pos) · value           longer strings in pieces of 16 KiB, pos from 0. A piece that is
+                  missing or short stands for zeros
+   larder_hash    (id, field) · expire_at · ord · value
+                  expire_at is the field's own: 0 never, else the moment from which on it is not there. A hash
+                  none of whose fields is there is not there either. The sweeper removes such rows
+   larder_list    (id, pos) · value           contiguous: pos in [first, first + size)
+   larder_set     (id, member) · ord
+   larder_zset    (id, member) · score · ord
+     ord          numbers the items of one id from 0 to size - 1, in no particular order: removing an item
+                  gives its number to the last one. For random members and for scans.
+   larder_zset_block (id, block) · score · member · count
+     count        how many members a sorted set has from (score, member) on, in the order of score and then
+                  member, up to where the next block begins. The first one begins before every member. Only
+                  large sets have blocks: their key's first is the next number for one, and 0 without any.
+
+   larder_db      db · number · keys · expires   logical databases: where they are and what they count.
+                  keys counts rows that are not deleted (-1), expired ones included; expires those of them
+                  with an expiry.
+   larder_trash   (id, type)                  items that no key refers to; with type 100 the number of a
+                  database that was flushed. The sweeper removes what they name, then them.
+   larder_journal seq · changes               changes that are durable but not in the tables yet
+   larder_meta    name · value
+     schema_version, created
+     next_id          the first id that no collection has had
+     next_db_number   the first number that no database has had
+     applied          up to which seq of the journal the tables hold what it says ...
+     applying         ... and up to which they hold some of it, not all; 0: they are as they were at `applied`
+     owner            who has the database open: for people
+
+   An id is used once. A collection that is deleted, expired or overwritten leaves its key row at once and its
+   items later: nothing refers to them, so nobody sees them.
+
+   Rows with large values (chunks, hashes, lists) are in rowid tables with an index over their key, because an
+   index tree compares whole rows on its way down and so reads large values that it passes (measured for
+   64 KiB: 4 to 5 times slower). Sets and sorted sets have nothing but their key, and are WITHOUT ROWID. */
+#ifndef LARDER_STORE_SQLITE_SCHEMA_H
+#define LARDER_STORE_SQLITE_SCHEMA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sql/driver.h"
+
+#define SCHEMA_VERSION 1
+
+/* What brings a database from version - 1 to version. */
+struct schema_step {
+    int version;
+    const char *text[SQL_DIALECTS];
+};
+
+extern const struct schema_step schema_steps[SCHEMA_VERSION];
+
+/* The version of the tables, 0 when there are none. In the running transaction, or in one of its own. */
+enum status schema_read_version(struct sql *c, int64_t *ret, struct error *err) MUST_CHECK;
+
+/* Brings the tables to the version of the last step, in one transaction. ST_NEWER when they are beyond it. */
+enum status schema_migrate(struct sql *c, const struct schema_step *steps, size_t n,
+                           struct error *err) MUST_CHECK;
+
+/* ST_OK when the tables of this version have their columns and the rows that are always there; ST_CORRUPT
+   names what is missing, as after a dump that was brought back in part. */
+enum status schema_verify(struct sql *c, struct error *err) MUST_CHECK;
+
+#endif

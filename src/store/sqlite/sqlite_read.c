@@ -1,0 +1,349 @@
+/* Reading rows: points and ranges. Every statement is found once, used and reset; the row handed to a
+   callback borrows SQLite's memory, so a callback must not call the store. */
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "store/sqlite/sqlite_store.h"
+
+static struct key_row read_key(struct sql_stmt *q)
+{
+    return (struct key_row){
+        .seq = sql_column_i64(q, 0),
+        .db = (uint32_t)sql_column_i64(q, 1),
+        .key = sql_column_blob(q, 2),
+        .type = (enum row_type)sql_column_i64(q, 3),
+        .id = sql_column_i64(q, 4),
+        .size = sql_column_i64(q, 5),
+        .first = sql_column_i64(q, 6),
+        .version = sql_column_i64(q, 7),
+        .expire_at = sql_column_i64(q, 8),
+        .value = sql_column_blob(q, 9),
+    };
+}
+
+static struct item_row read_item(struct sql_stmt *q, enum item_table table, int64_t id)
+{
+    struct item_row r = {.ref = {.table = table, .id = id}};
+    if (item_named(table))
+        r.ref.name = sql_column_blob(q, 0);
+    else
+        r.ref.pos = sql_column_i64(q, 0);
+    if (item_valued(table))
+        r.value = sql_column_blob(q, 1);
+    if (item_scored(table))
+        r.score = sql_column_double(q, 2);
+    if (table == ITEM_HASH)
+        r.expire_at = sql_column_i64(q, 3);
+    if (item_counted(table))
+        r.ord = sql_column_i64(q, 4);
+    return r;
+}
+
+/* Hands every row of a bound statement out and resets it. */
+static enum status each_key(struct sql_stmt *q, store_key_fn *fn, void *arg, struct error *err)
+{
+    enum status st;
+    bool more;
+    while ((st = sql_step(q, &more, err)) == ST_OK && more) {
+        struct key_row row = read_key(q);
+        st = fn(arg, &row);
+        if (st != ST_OK)
+            break;
+    }
+    sql_reset(q);
+    return st;
+}
+
+static enum status each_item(struct sql_stmt *q, enum item_table table, int64_t id, store_item_fn *fn,
+                             void *arg, struct error *err)
+{
+    enum status st;
+    bool more;
+    while ((st = sql_step(q, &more, err)) == ST_OK && more) {
+        struct item_row row = read_item(q, table, id);
+        st = fn(arg, &row);
+        if (st != ST_OK)
+            break;
+    }
+    sql_reset(q);
+    return st;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct key_ref *x = *(const struct key_ref *const *)a, *y = *(const struct key_ref *const *)b;
+    return x->db != y->db ? (x->db < y->db ? -1 : 1) : slice_cmp(x->key, y->key);
+}
+
+/* An index has all of it. Many are looked up in the order of that, so that each of its pages is read once. */
+enum status sqlite_read_get_seqs(struct store *base, const struct key_ref *refs, size_t n, int64_t *ret,
+                                 struct error *err)
+{
+    struct sqlite_store *s = sqlite_store_of(base);
+    struct sql_stmt *q;
+    const struct key_ref **sorted = mem_alloc((n + 1) * sizeof *sorted);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &refs[i];
+    qsort(sorted, n, sizeof *sorted, by_key);
+    enum status st = stmt_fixed(s, Q_GET_SEQ, &q, err);
+    for (size_t i = 0; st == ST_OK && i < n; i++) {
+        bool found;
+        sql_bind_i64(q, 1, sorted[i]->db);
+        sql_bind_blob(q, 2, sorted[i]->key);
+        st = sql_step(q, &found, err);
+        ret[sorted[i] - refs] = st == ST_OK && found ? sql_column_i64(q, 0) : 0;
+        sql_reset(q);
+    }
+    mem_free(sorted);
+    return st;
+}
+
+enum status sqlite_read_get_keys(struct store *base, const struct key_ref *refs, size_t n, store_key_fn *fn,
+                                 void *arg, struct error *err)
+{
+    struct sqlite_store *s = sqlite_store_of(base);
+    struct sql_stmt *q;
+    enum status st = stmt_fixed(s, Q_GET_KEY, &q, err);
+    for (size_t i = 0; st == ST_OK && i < n; i++) {
+        sql_bind_i64(q, 1, refs[i].db);
+        sql_bind_blob(q, 2, refs[i].key);
+        st = each_key(q, fn, arg, err);
+    }
+    return st;
+}
+
+enum status sqlite_read_get_items(struct store *base, const struct item_ref *refs, size_t n,
+                                  store_item_fn *fn, void *arg, struct error *err)
+{
+    struct sqlite_store *s = sqlite_store_of(base);
+    enum status st = ST_OK;
+    for (size_t i = 0; st == ST_OK && i < n; i++) {
+        const struct item_ref *r = &refs[i];
+        struct sql_stmt *q = s->get_item[r->table];
+        if (!q)
+            st = stmt_get_item(s, r->table, &q, err);
+        if (st != ST_OK)
+            break;
+        sql_bind_i64(q, 1, r->id);
+        if (item_named(r->table))
+            sql_bind_blob(q, 2, r->name);
+        else
+            sql_bind_i64(q, 2, r->pos);
+        st = each_item(q, r->table, r->id, fn, arg, err);
+    }
+    return st;
+}
+
+struct key_count {
+    store_key_fn *fn;
+    void *arg;
+    uint32_t n;
+};
+
+static enum status count_key(void *arg, const struct key_row *row)
+{
+    struct key_count *c = arg;
+    c->n++;
+    return c->fn(c->arg, row);
+}
+
+/* Expired rows behind a place: first those of the same moment, then later ones. */
+static enum status scan_behind(struct sqlite_store *s, const struct key_scan *q, store_key_fn *fn, void *arg,
+                               struct error *err)
+{
+    const struct expiry_place *p = &q->behind;
+    struct key_count c = {fn, arg, 0};
+    struct key_scan k = *q;
+    enum status rc = ST_OK;
+    k.has_after = true;
+    k.reverse = false;
+    for (int later = 0; rc == ST_OK && p->expire_at <= q->now && later <= 1 && c.n < q->limit; later++) {
+        struct sql_stmt *st;
+        if ((rc = stmt_scan_keys(s, &k, later, &st, err)) != ST_OK)
+            break;
+        sql_bind_i64(st, 1, p->db);
+        sql_bind_i64(st, 2, p->expire_at);
+        if (!later)
+            sql_bind_i64(st, 3, p->seq);
+        sql_bind_i64(st, 4, q->limit - c.n);
+        if (later)
+            sql_bind_i64(st, 5, q->now);
+        rc = each_key(st, count_key, &c, err);
+    }
+    return rc;
+}
+
+enum status sqlite_read_scan_keys(struct store *base, const struct key_scan *q, store_key_fn *fn, void *arg,
+                                  struct error *err)
+{
+    struct sqlite_store *s = sqlite_store_of(base);
+    bool by_key = q->order == KEYS_BY_KEY, has_end = false;
+    struct key_scan k = *q;
+    struct slice from = SLICE(""), end = SLICE("");
+    struct arena arena = {0};
+    if (q->order == KEYS_EXPIRED && q->has_behind)
+        return scan_behind(s, q, fn, arg, err);
+    k.has_after = false;
+    k.reverse = by_key && q->reverse;
+    if (by_key) {
+        from = keys_low(q, &k.has_after);
+        has_end = keys_high(q, &arena, &end);
+    }
+    struct sql_stmt *st;
+    enum status rc = stmt_scan_keys(s, &k, has_end, &st, err);
+    if (rc == ST_OK) {
+        if (k.order == KEYS_BY_SEQ_DESC) {
+            sql_bind_i64(st, 2, k.seq_below);
+        } else if (by_key) {
+            sql_bind_i64(st, 1, k.db);
+            sql_bind_blob(st, 2, from);
+        }
+        sql_bind_i64(st, 5, k.now);
+        if (has_end)
+            sql_bind_blob(st, 3, end);
+        sql_bind_i64(st, 4, k.limit);
+        rc = each_key(st, fn, arg, err);
+    }
+    arena_release(&arena);
+    return rc;
+}
+
+static void bind_bounds(struct sql_stmt *st, const struct item_scan *q, enum scan_end end)
+{
+    switch (q->order) {
+    case ITEMS_BY_POS:
+    case ITEMS_BY_ORD:
+    case ITEMS_BY_EXPIRY:
+        sql_bind_i64(st, 2, q->has_min ? q->min : INT64_MIN);
+        if (end)
+            sql_bind_i64(st, 3, q->max);
+        break;
+    case ITEMS_BY_NAME:
+        sql_bind_blob(st, 2, q->has_min ? q->min_name : SLICE(""));
+        if (end)
+            sql_bind_blob(st, 3, q->max_name);
+        break;
+    case ITEMS_BY_SCORE:
+        sql_bind_double(st, 2, q->has_min ? q->min_score : -INFINITY);
+        if (!begins_with_score(q))
+            sql_bind_blob(st, 5, q->min_name);
+        if (end)
+            sql_bind_double(st, 3, q->max_score);
+        if (end == END_AT || end == END_BELOW)
+            sql_bind_blob(st, 6, q->max_name);
+        break;
+    }
+}
+
+enum status sqlite_read_scan_items(struct store *base, const struct item_scan *q, store_item_fn *fn,
+                                   void *arg, struct error *err)
+{
+    struct sqlite_store *s = sqlite_store_of(base);
+    enum scan_end end = scan_end_of(q);
+    struct sql_stmt *st;
+    enum status rc = stmt_scan_items(s, q, end, &st, err);
+    if (rc != ST_OK)
+        return rc;
+    sql_bind_i64(st, 1, q->id);
+    bind_bounds(st, q, end);
+    sql_bind_i64(st, 4, q->limit);
+    sql_bind_i64(st, 7, q->skip);
+    return each_item(st, q->table, q->id, fn, arg, err);
+}
+
+/* Runs a bound statement that gives one row of up to two numbers. */
+static enum status read_two(struct sql_stmt *q, int64_t *ret_a, int64_t *ret_b, struct error *err)
+{
+    bool row;
+    enum status st = sql_step(q, &row, err);
+    if (st == ST_OK) {
+        assert(row);
+        *ret_a = sql_column_i64(q, 0);
+        if (ret_b)
+            *ret_b = sql_column_i64(q, 1);
+    }
+    sql_reset(q);
+    return st;
+}
+
+static enum status count_fields(struct store *base, const struct item_scan *q, int64_t *ret,
+                                struct error *err)
+{
+    assert(q->table == ITEM_HASH && q->has_min && q->has_max);
+    struct sql_stmt *st;
+    enum status rc = stmt_fixed(sqlite_store_of(base), Q_COUNT_FIELDS, &st, err);
+    if (rc != ST_OK)
+        return rc;
+    sql_bind_i64(st, 1, q->id);
+    sql_bind_i64(st, 2, q->min);
+    sql_bind_i64(st, 3, q->max);
+    return read_two(st, ret, NULL, err);
+}
+
+enum status sqlite_read_count_items(struct store *base, const struct item_scan *q, int64_t *ret,
+                                    struct error *err)
+{
+    if (q->order == ITEMS_BY_EXPIRY)
+        return count_fields(base, q, ret, err);
+    assert(q->table == ITEM_ZSET && q->order == ITEMS_BY_SCORE && q->has_min && q->has_max && q->below_max);
+    struct sql_stmt *st;
+    bool one = !(q->min_score < q->max_score);
+    enum status rc = stmt_fixed(sqlite_store_of(base), one ? Q_COUNT_ONE_SCORE : Q_COUNT_SCORES, &st, err);
+    if (rc != ST_OK)
+        return rc;
+    sql_bind_i64(st, 1, q->id);
+    sql_bind_double(st, 2, q->min_score);
+    if (!one)
+        sql_bind_double(st, 3, q->max_score);
+    sql_bind_blob(st, 5, q->min_name);
+    sql_bind_blob(st, 6, q->max_name);
+    return read_two(st, ret, NULL, err);
+}
+
+enum status sqlite_read_count_dead(struct store *base, uint32_t db, int64_t now, int64_t *ret_keys,
+                                   int64_t *ret_expires, struct error *err)
+{
+    struct sql_stmt *q;
+    int64_t expired = 0, hashes = 0, expiring = 0;
+    enum status st = stmt_fixed(sqlite_store_of(base), Q_COUNT_EXPIRED, &q, err);
+    if (st != ST_OK)
+        return st;
+    sql_bind_i64(q, 1, db);
+    sql_bind_i64(q, 2, now);
+    st = read_two(q, &expired, NULL, err);
+    if (st == ST_OK)
+        st = stmt_fixed(sqlite_store_of(base), Q_COUNT_DEAD_HASHES, &q, err);
+    if (st != ST_OK)
+        return st;
+    sql_bind_i64(q, 1, db);
+    sql_bind_i64(q, 2, now);
+    st = read_two(q, &hashes, &expiring, err);
+    *ret_keys = expired + hashes;
+    *ret_expires = expired + expiring;
+    return st;
+}
+
+enum status sqlite_read_count_keys(struct store *base, uint32_t db, int64_t *ret_keys, int64_t *ret_expires,
+                                   struct error *err)
+{
+    struct sql_stmt *q;
+    int64_t all = 0, expires = 0, deleted = 0;
+    enum status st = stmt_fixed(sqlite_store_of(base), Q_COUNT_KEYS, &q, err);
+    if (st != ST_OK)
+        return st;
+    sql_bind_i64(q, 1, db);
+    st = read_two(q, &all, NULL, err);
+    if (st == ST_OK)
+        st = stmt_fixed(sqlite_store_of(base), Q_COUNT_EXPIRES, &q, err);
+    if (st != ST_OK)
+        return st;
+    sql_bind_i64(q, 1, db);
+    st = read_two(q, &expires, &deleted, err);
+    if (st != ST_OK)
+        return st;
+    *ret_keys = all - deleted;
+    *ret_expires = expires;
+    return ST_OK;
+}

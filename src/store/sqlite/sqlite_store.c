@@ -1,0 +1,424 @@
+/* The store over an SQL driver: opening, transactions, and what larder_meta and larder_db hold. */
+#include "store/sqlite/sqlite_store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "store/sqlite/schema.h"
+#include "store/sqlite/sqlite_open.h"
+
+void *sqlite_store_scratch(struct sqlite_store *s, size_t n)
+{
+    if (n > s->scratch_bytes) {
+        s->scratch = mem_realloc(s->scratch, n);
+        s->scratch_bytes = n;
+    }
+    return s->scratch;
+}
+
+/* ---- larder_meta ---- */
+
+enum status sqlite_store_get_meta(struct sqlite_store *s, const char *name, int64_t *ret, struct error *err)
+{
+    struct sql_stmt *q;
+    enum status st = stmt_fixed(s, Q_GET_META, &q, err);
+    if (st != ST_OK)
+        return st;
+    bool row;
+    sql_bind_text(q, 1, name);
+    st = sql_step(q, &row, err);
+    if (st == ST_OK && !row)
+        st = error_set(err, ST_CORRUPT, "larder_meta has no %s", name);
+    if (st == ST_OK)
+        *ret = sql_column_i64(q, 0);
+    sql_reset(q);
+    return st;
+}
+
+enum status sqlite_store_set_meta(struct sqlite_store *s, const char *name, int64_t v, struct error *err)
+{
+    struct sql_stmt *q;
+    enum status st = stmt_fixed(s, Q_SET_META, &q, err);
+    if (st != ST_OK)
+        return st;
+    sql_bind_text(q, 1, name);
+    sql_bind_i64(q, 2, v);
+    return sql_run(q, err);
+}
+
+static enum status set_owner(struct sqlite_store *s, const char *text, struct error *err)
+{
+    struct sql_stmt *q;
+    enum status st = stmt_fixed(s, Q_SET_META, &q, err);
+    if (st != ST_OK)
+        return st;
+    sql_bind_text(q, 1, "owner");
+    sql_bind_text(q, 2, text);
+    return sql_run(q, err);
+}
+
+/* ---- transactions ---- */
+
+static enum sql_sync sync_of(enum durability d)
+{
+    switch (d) {
+    case DURABILITY_EVERYSEC:
+        return SQL_SYNC_SECOND;
+    case DURABILITY_OFF:
+        return SQL_SYNC_NEVER;
+    case DURABILITY_ALWAYS:
+        break;
+    }
+    return SQL_SYNC_ALWAYS;
+}
+
+static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_changed, struct error *err)
+{
+    static const enum sql_txn kinds[] = {
+        [STORE_READ] = SQL_READ,
+        [STORE_WRITE] = SQL_WRITE,
+        [STORE_WRITE_LAZY] = SQL_WRITE_LAZY,
+    };
+    struct sqlite_store *s = sqlite_store_of(base);
+    bool others = false;
+    enum status st = sql_begin(s->sql, kinds[kind], &others, err);
+    if (st == ST_OK && s->owner && kind != STORE_READ && (st = set_owner(s, s->owner, err)) != ST_OK)
+        sql_rollback(s->sql);
+    if (st != ST_OK)
+        return st;
+    if (others)
+        s->next_number = -1;
+    if (ret_changed)
+        *ret_changed = others;
+    return ST_OK;
+}
+
+static void do_rollback(struct store *base)
+{
+    struct sqlite_store *s = sqlite_store_of(base);
+    s->next_number = -1;
+    sql_rollback(s->sql);
+}
+
+static enum status do_commit(struct store *base, struct error *err)
+{
+    struct sqlite_store *s = sqlite_store_of(base);
+    enum status st = sql_commit(s->sql, err);
+    if (st != ST_OK) {
+        s->next_number = -1;
+    } else if (s->owner) {
+        mem_free(s->owner);
+        s->owner = NULL;
+    }
+    return st;
+}
+
+/* Runs fn in the running transaction, or in one of its own. */
+static enum status in_transaction(struct sqlite_store *s,
+                                  enum status (*fn)(struct sqlite_store *, void *, struct error *), void *arg,
+                                  struct error *err)
+{
+    if (s->sql->driver->in_transaction(s->sql))
+        return fn(s, arg, err);
+    enum status st = do_begin(&s->base, STORE_WRITE, NULL, err);
+    if (st != ST_OK)
+        return st;
+    st = fn(s, arg, err);
+    if (st == ST_OK)
+        return do_commit(&s->base, err);
+    do_rollback(&s->base);
+    return st;
+}
+
+struct id_block {
+    int64_t n, first;
+};
+
+static enum status take_ids(struct sqlite_store *s, void *arg, struct error *err)
+{
+    struct id_block *b = arg;
+    enum status st = sqlite_store_get_meta(s, "next_id", &b->first, err);
+    return st == ST_OK ? sqlite_store_set_meta(s, "next_id", b->first + b->n, err) : st;
+}
+
+static enum status do_reserve_ids(struct store *base, int64_t n, int64_t *ret_first, struct error *err)
+{
+    struct id_block b = {.n = n};
+    if (n == 0) /* whoever only asks needs no room */
+        return sqlite_store_get_meta(sqlite_store_of(base), "next_id", ret_first, err);
+    enum status st = in_transaction(sqlite_store_of(base), take_ids, &b, err);
+    if (st == ST_OK)
+        *ret_first = b.first;
+    return st;
+}
+
+/* ---- databases ---- */
+
+static enum status do_load_dbs(struct store *base, struct db_row *dbs, size_t n, uint32_t *ret_next_number,
+                               struct error *err)
+{
+    struct sqlite_store *s = sqlite_store_of(base);
+    struct sql_stmt *q;
+    enum status st = stmt_fixed(s, Q_LIST_DBS, &q, err);
+    if (st != ST_OK)
+        return st;
+    size_t found = 0;
+    bool row;
+    while ((st = sql_step(q, &row, err)) == ST_OK && row && found < n) {
+        if (sql_column_i64(q, 0) != (int64_t)found)
+            break;
+        dbs[found] = (struct db_row){
+            .db = (uint32_t)found,
+            .number = (uint32_t)sql_column_i64(q, 1),
+            .keys = sql_column_i64(q, 2),
+            .expires = sql_column_i64(q, 3),
+        };
+        found++;
+    }
+    sql_reset(q);
+    if (st == ST_OK && found < n)
+        st = error_set(err, ST_CORRUPT, "larder_db has no row for database %zu", found);
+    int64_t next = 0;
+    if (st == ST_OK)
+        st = sqlite_store_get_meta(s, "next_db_number", &next, err);
+    if (st != ST_OK)
+        return st;
+    s->next_number = next;
+    *ret_next_number = (uint32_t)next;
+    return ST_OK;
+}
+
+/* Gives every logical database below n a row and a number, the new ones an unused one. */
+static enum status create_dbs(struct sqlite_store *s, uint32_t n, struct error *err)
+{
+    int64_t next = 0;
+    enum status st = sqlite_store_get_meta(s, "next_db_number", &next, err);
+    struct sql_stmt *put;
+    if (st == ST_OK)
+        st = sql_prepare(s->sql,
+                         "INSERT INTO larder_db (db, number, keys, expires) VALUES (?1, ?2, 0, 0)"
+                         " ON CONFLICT DO NOTHING",
+                         &put, err);
+    if (st != ST_OK)
+        return st;
+    for (uint32_t db = 0; st == ST_OK && db < n; db++) {
+        sql_bind_i64(put, 1, db);
+        sql_bind_i64(put, 2, next);
+        st = sql_run(put, err);
+        if (st == ST_OK && s->sql->driver->changed_rows(s->sql) > 0)
+            next++;
+    }
+    sql_finalize(put);
+    return st == ST_OK ? sqlite_store_set_meta(s, "next_db_number", next, err) : st;
+}
+
+/* ---- opening and closing ---- */
+
+static void do_close(struct store *base)
+{
+    struct sqlite_store *s = sqlite_store_of(base);
+    struct error ignored;
+    if (s->sql && !s->read_only) {
+        sql_rollback(s->sql);
+        (void)(set_owner(s, "", &ignored) == ST_OK);
+    }
+    stmt_finalize_all(s);
+    sql_close(s->sql);
+    mem_free(s->scratch);
+    mem_free(s->owner);
+    mem_free(s);
+}
+
+/* "pid 4711 on host box since 2024-05-01 12:00:00 UTC" */
+static void describe_self(char *out, size_t cap)
+{
+    char host[65] = "?";
+    (void)gethostname(host, sizeof host - 1);
+    time_t now = (time_t)(clock_wall_us() / 1000000);
+    struct tm tm;
+    char when[32] = "";
+    if (gmtime_r(&now, &tm))
+        strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &tm);
+    snprintf(out, cap, "pid %ld on host %s since %s UTC", (long)getpid(), host, when);
+}
+
+struct setup {
+    uint32_t databases;
+    char owner[160];
+};
+
+static enum status set_up(struct sqlite_store *s, void *arg, struct error *err)
+{
+    struct setup *o = arg;
+    enum status st = create_dbs(s, o->databases, err);
+    return st == ST_OK ? set_owner(s, o->owner, err) : st;
+}
+
+/* All that is needed to read is there, and later to write. Without room for a new owner's name that is put
+   off until something else is written. */
+static enum status set_up_later(struct sqlite_store *s, const struct setup *o, struct error *err)
+{
+    struct error why = *err;
+    struct db_row *dbs = mem_zalloc((o->databases + 1) * sizeof *dbs);
+    uint32_t next;
+    enum status st = do_load_dbs(&s->base, dbs, o->databases, &next, err);
+    mem_free(dbs);
+    if (st != ST_OK) {
+        *err = why;
+        return why.code;
+    }
+    s->owner = mem_strdup(o->owner);
+    return ST_OK;
+}
+
+/* Adds to err who has the database, when its owner row can be read. */
+static void name_owner(const struct sql_driver *driver, const struct sql_options *o, struct error *err)
+{
+    struct sql_options ro = *o;
+    struct error ignored;
+    struct sql *c;
+    struct sql_stmt *q;
+    bool row;
+    ro.read_only = true;
+    if (!err || driver->open(&ro, &c, &ignored) != ST_OK)
+        return;
+    if (sql_prepare(c, "SELECT value FROM larder_meta WHERE name = 'owner'", &q, &ignored) == ST_OK) {
+        if (sql_step(q, &row, &ignored) == ST_OK && row) {
+            struct slice who = sql_column_blob(q, 0);
+            if (who.n > 0)
+                error_set(err, ST_LOCKED, "%s is in use by another server: %.*s", o->target, (int)who.n,
+                          who.p);
+        }
+        sql_finalize(q);
+    }
+    sql_close(c);
+}
+
+/* A reader does not migrate: it has to find the version it knows. */
+static enum status expect_version(struct sql *c, struct error *err)
+{
+    int64_t version;
+    enum status st = schema_read_version(c, &version, err);
+    if (st != ST_OK || version == SCHEMA_VERSION)
+        return st;
+    if (version == 0)
+        return error_set(err, ST_MISSING, "the database has no tables of this program");
+    return error_set(err, version > SCHEMA_VERSION ? ST_NEWER : ST_INVALID,
+                     "the database has schema version %" PRId64 ", this program reads version %d", version,
+                     SCHEMA_VERSION);
+}
+
+static const struct store_ops sqlite_store_ops;
+
+struct store *sqlite_store_over(struct sql *c)
+{
+    struct sqlite_store *s = mem_zalloc(sizeof *s);
+    s->base.ops = &sqlite_store_ops;
+    s->sql = c;
+    s->read_only = true; /* until it is ours to write */
+    s->next_number = -1;
+    return &s->base;
+}
+
+enum status sqlite_store_open(const struct store_options *o, struct store **ret, struct error *err)
+{
+    struct sql_options so = {.sync = sync_of(o->durability),
+                             .cache_bytes = o->page_cache,
+                             .busy_ms = o->busy_ms,
+                             .read_only = o->read_only};
+    const struct sql_driver *driver = sql_driver_for(o->url, &so.target);
+    if (!driver)
+        return error_set(err, ST_INVALID,
+                         "no such kind of database (known: sqlite:PATH, postgres://..., mysql://...)");
+    if (so.target[0] == '\0')
+        return error_set(err, ST_INVALID, "a database needs a path: sqlite:PATH");
+
+    struct sqlite_store *s = sqlite_store_of(sqlite_store_over(NULL));
+    enum status st = driver->open(&so, &s->sql, err);
+    if (st == ST_LOCKED)
+        name_owner(driver, &so, err);
+    if (st == ST_OK)
+        st = o->read_only ? expect_version(s->sql, err)
+                          : schema_migrate(s->sql, schema_steps, SCHEMA_VERSION, err);
+    if (st == ST_OK)
+        st = schema_verify(s->sql, err);
+    if (st == ST_OK && !o->read_only) {
+        struct setup setup = {.databases = o->databases};
+        describe_self(setup.owner, sizeof setup.owner);
+        st = in_transaction(s, set_up, &setup, err);
+        if (st == ST_FULL)
+            st = set_up_later(s, &setup, err);
+        s->read_only = st != ST_OK;
+    }
+    if (st != ST_OK) {
+        do_close(&s->base);
+        return st;
+    }
+    driver->stop_waiting(s->sql);
+    *ret = &s->base;
+    return ST_OK;
+}
+
+/* ---- the rest ---- */
+
+static enum status do_info(struct store *base, struct store_info *ret, struct error *err)
+{
+    struct sqlite_store *s = sqlite_store_of(base);
+    struct sql_info i;
+    enum status st = s->sql->driver->info(s->sql, &i, err);
+    if (st != ST_OK)
+        return st;
+    *ret = (struct store_info){
+        .bytes = i.bytes,
+        .free_bytes = i.free_bytes,
+        .wal_bytes = i.wal_bytes,
+        .reconnects = i.reconnects,
+        .sync_us = i.sync_us,
+    };
+    memcpy(ret->engine, i.engine, sizeof ret->engine);
+    return ST_OK;
+}
+
+static enum status do_set_durability(struct store *base, enum durability d, struct error *err)
+{
+    struct sqlite_store *s = sqlite_store_of(base);
+    return s->sql->driver->set_sync(s->sql, sync_of(d), err);
+}
+
+static enum status do_sync(struct store *base, struct error *err)
+{
+    struct sqlite_store *s = sqlite_store_of(base);
+    return s->sql->driver->sync(s->sql, err);
+}
+
+static const struct store_ops sqlite_store_ops = {
+    .close = do_close,
+    .begin = do_begin,
+    .get_seqs = sqlite_read_get_seqs,
+    .get_keys = sqlite_read_get_keys,
+    .get_items = sqlite_read_get_items,
+    .scan_keys = sqlite_read_scan_keys,
+    .scan_items = sqlite_read_scan_items,
+    .count_items = sqlite_read_count_items,
+    .count_dead = sqlite_read_count_dead,
+    .count_keys = sqlite_read_count_keys,
+    .load_dbs = do_load_dbs,
+    .reserve_ids = do_reserve_ids,
+    .apply = sqlite_apply,
+    .commit = do_commit,
+    .rollback = do_rollback,
+    .sweep = sweep_step,
+    .info = do_info,
+    .set_durability = do_set_durability,
+    .sync = do_sync,
+    .journal_add = sqlite_journal_add,
+    .journal_each = sqlite_journal_each,
+    .journal_applying = sqlite_journal_applying,
+    .journal_applied = sqlite_journal_applied,
+    .journal_drop = sqlite_journal_drop,
+    .journal_state = sqlite_journal_state,
+};

@@ -1,0 +1,318 @@
+/* One step of removing what is dead: key rows whose time has come or that a command deleted, items that
+   nothing refers to, rows of flushed databases. Everything is found by an index, a step removes a bounded
+   number of rows, and nothing that a client could see is touched.
+
+   A key row's items are not removed with it but named in larder_trash, so that a step's cost does not depend
+   on how large a dead collection is. The commit need not be durable: a crash brings dead rows back. */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "store/sqlite/sqlite_store.h"
+
+/* A chunk's row has this many times the pages of an ordinary one. */
+#define CHUNK_WEIGHT 4
+/* Pages given back to the system in one step. */
+#define RECLAIM_PAGES 64
+
+struct victim {
+    int64_t seq;
+    int64_t id;
+    enum row_type type;
+};
+
+struct sweep {
+    struct sqlite_store *store;
+    const struct sweep_budget *budget;
+    struct sweep_result *result;
+    int64_t *counted; /* for each of budget->dbs: rows taken off */
+    uint32_t left;    /* of budget->max_rows */
+    struct error *err;
+};
+
+static void spend(struct sweep *w, uint64_t rows)
+{
+    w->left = rows < w->left ? w->left - (uint32_t)rows : 0;
+}
+
+/* ---- key rows ---- */
+
+static int by_seq(const void *a, const void *b)
+{
+    int64_t x = ((const struct victim *)a)->seq, y = ((const struct victim *)b)->seq;
+    return (x > y) - (x < y);
+}
+
+/* The place in budget->dbs of a database in use, or -1. */
+static long db_in_use(const struct sweep_budget *b, uint32_t number)
+{
+    for (size_t i = 0; i < b->ndbs; i++)
+        if (b->dbs[i].number == number)
+            return (long)i;
+    return -1;
+}
+
+/* Counts a row that is about to be removed and tells the owner of the budget. */
+static enum status note(struct sweep *w, const struct key_row *k)
+{
+    long db = db_in_use(w->budget, k->db);
+    if (db < 0 || k->expire_at < 0) {
+        w->result->deleted++;
+    } else {
+        w->result->expired++;
+        w->counted[db]++;
+    }
+    return db >= 0 && w->budget->fn ? w->budget->fn(w->budget->arg, k) : ST_OK;
+}
+
+/* Reads the rows of a bound Q_DEAD_KEYS or Q_DB_KEYS. */
+static enum status read_victims(struct sweep *w, struct sql_stmt *q, struct victim *out, size_t *ret_n)
+{
+    enum status st;
+    bool row;
+    *ret_n = 0;
+    while ((st = sql_step(q, &row, w->err)) == ST_OK && row) {
+        struct key_row k = {
+            .seq = sql_column_i64(q, 0),
+            .db = (uint32_t)sql_column_i64(q, 1),
+            .key = sql_column_blob(q, 2),
+            .type = (enum row_type)sql_column_i64(q, 3),
+            .id = sql_column_i64(q, 4),
+            .expire_at = sql_column_i64(q, 5),
+        };
+        st = note(w, &k);
+        if (st != ST_OK)
+            break;
+        out[(*ret_n)++] = (struct victim){k.seq, k.id, k.type};
+    }
+    sql_reset(q);
+    return st;
+}
+
+static enum status remove_victims(struct sweep *w, struct victim *v, size_t n)
+{
+    struct sql_stmt *del, *trash;
+    enum status st = stmt_fixed(w->store, Q_DELETE_KEY, &del, w->err);
+    if (st == ST_OK)
+        st = stmt_fixed(w->store, Q_PUT_TRASH, &trash, w->err);
+    qsort(v, n, sizeof *v, by_seq);
+    for (size_t i = 0; st == ST_OK && i < n; i++) {
+        sql_bind_i64(del, 1, v[i].seq);
+        st = sql_run(del, w->err);
+        if (st == ST_OK && v[i].id != 0) {
+            sql_bind_i64(trash, 1, v[i].id);
+            sql_bind_i64(trash, 2, v[i].type);
+            st = sql_run(trash, w->err);
+        }
+    }
+    spend(w, n);
+    return st;
+}
+
+static enum status sweep_keys(struct sweep *w)
+{
+    struct sql_stmt *q;
+    enum status st = stmt_fixed(w->store, Q_DEAD_KEYS, &q, w->err);
+    if (st != ST_OK)
+        return st;
+    size_t n = 0;
+    struct victim *v = sqlite_store_scratch(w->store, w->left * sizeof *v);
+    sql_bind_i64(q, 1, w->budget->now);
+    sql_bind_i64(q, 2, w->left);
+    st = read_victims(w, q, v, &n);
+    return st == ST_OK && n ? remove_victims(w, v, n) : st;
+}
+
+/* ---- trash ---- */
+
+static enum status forget_trash(struct sweep *w, const struct trash_row *t)
+{
+    struct sql_stmt *q;
+    enum status st = stmt_fixed(w->store, Q_DELETE_TRASH, &q, w->err);
+    if (st != ST_OK)
+        return st;
+    sql_bind_i64(q, 1, t->id);
+    sql_bind_i64(q, 2, t->type);
+    return sql_run(q, w->err);
+}
+
+static enum status sweep_database(struct sweep *w, const struct trash_row *t)
+{
+    if (db_in_use(w->budget, (uint32_t)t->id) >= 0)
+        return error_set(w->err, ST_CORRUPT, "database number %lld is in use and in larder_trash",
+                         (long long)t->id);
+    struct sql_stmt *q;
+    enum status st = stmt_fixed(w->store, Q_DB_KEYS, &q, w->err);
+    if (st != ST_OK)
+        return st;
+    size_t n = 0;
+    uint32_t limit = w->left;
+    struct victim *v = sqlite_store_scratch(w->store, limit * sizeof *v);
+    sql_bind_i64(q, 1, t->id);
+    sql_bind_i64(q, 2, limit);
+    st = read_victims(w, q, v, &n);
+    if (st == ST_OK && n)
+        st = remove_victims(w, v, n);
+    return st == ST_OK && n < limit ? forget_trash(w, t) : st;
+}
+
+static enum item_table table_of(enum row_type type)
+{
+    switch (type) {
+    case ROW_HASH:
+        return ITEM_HASH;
+    case ROW_LIST:
+        return ITEM_LIST;
+    case ROW_SET:
+        return ITEM_SET;
+    case ROW_ZSET:
+        return ITEM_ZSET;
+    default:
+        return ITEM_CHUNK;
+    }
+}
+
+/* Removes rows of one id from one table; *ret_empty: there are no more. */
+static enum status sweep_table(struct sweep *w, int64_t id, enum item_table table, bool *ret_empty)
+{
+    uint32_t weight = table == ITEM_CHUNK ? CHUNK_WEIGHT : 1;
+    uint32_t limit = w->left / weight ? w->left / weight : 1;
+    struct sql_stmt *q;
+    enum status st = stmt_sweep_items(w->store, table, &q, w->err);
+    if (st != ST_OK)
+        return st;
+    sql_bind_i64(q, 1, id);
+    sql_bind_i64(q, 2, limit);
+    st = sql_run(q, w->err);
+    if (st != ST_OK)
+        return st;
+    uint64_t n = (uint64_t)w->store->sql->driver->changed_rows(w->store->sql);
+    w->result->items += n;
+    spend(w, n * weight);
+    *ret_empty = n < limit;
+    return ST_OK;
+}
+
+static enum status sweep_items(struct sweep *w, const struct trash_row *t)
+{
+    bool empty;
+    enum status st = sweep_table(w, t->id, table_of(t->type), &empty);
+    if (st == ST_OK && empty && t->type == ROW_ZSET && w->left > 0)
+        st = sweep_table(w, t->id, ITEM_ZBLOCK, &empty);
+    else if (t->type == ROW_ZSET)
+        empty = false;
+    return st == ST_OK && empty ? forget_trash(w, t) : st;
+}
+
+static enum status first_trash(struct sqlite_store *s, bool *ret_found, struct trash_row *ret,
+                               struct error *err)
+{
+    struct sql_stmt *q;
+    enum status st = stmt_fixed(s, Q_FIRST_TRASH, &q, err);
+    if (st != ST_OK)
+        return st;
+    st = sql_step(q, ret_found, err);
+    if (st == ST_OK && *ret_found)
+        *ret = (struct trash_row){sql_column_i64(q, 0), (enum row_type)sql_column_i64(q, 1)};
+    sql_reset(q);
+    return st;
+}
+
+static enum status sweep_trash(struct sweep *w)
+{
+    while (w->left > 0) {
+        struct trash_row t;
+        bool found;
+        enum status st = first_trash(w->store, &found, &t, w->err);
+        if (st != ST_OK || !found)
+            return st;
+        st = t.type == ROW_DB ? sweep_database(w, &t) : sweep_items(w, &t);
+        if (st != ST_OK)
+            return st;
+        spend(w, 1); /* also an empty one costs something */
+    }
+    return ST_OK;
+}
+
+/* ---- the step ---- */
+
+static enum status dead_keys(struct sqlite_store *s, int64_t now, bool *ret, struct error *err)
+{
+    struct sql_stmt *q;
+    enum status st = stmt_fixed(s, Q_DEAD_KEYS, &q, err);
+    if (st != ST_OK)
+        return st;
+    sql_bind_i64(q, 1, now);
+    sql_bind_i64(q, 2, 1);
+    st = sql_step(q, ret, err);
+    sql_reset(q);
+    return st;
+}
+
+static enum status anything(struct sqlite_store *s, int64_t now, bool *ret, struct error *err)
+{
+    struct trash_row t;
+    enum status st = dead_keys(s, now, ret, err);
+    return st == ST_OK && !*ret ? first_trash(s, ret, &t, err) : st;
+}
+
+static enum status save_counts(struct sweep *w)
+{
+    struct sql_stmt *q;
+    enum status st = stmt_fixed(w->store, Q_TAKE_OFF_DB, &q, w->err);
+    for (size_t i = 0; st == ST_OK && i < w->budget->ndbs; i++) {
+        if (w->counted[i] == 0)
+            continue;
+        sql_bind_i64(q, 1, w->budget->dbs[i].number);
+        sql_bind_i64(q, 2, w->counted[i]);
+        st = sql_run(q, w->err);
+    }
+    return st;
+}
+
+static enum status remove_dead(struct sweep *w)
+{
+    struct sql *sql = w->store->sql;
+    enum status st = sql_begin(sql, SQL_WRITE_LAZY, NULL, w->err);
+    if (st != ST_OK)
+        return st;
+    st = sweep_keys(w);
+    if (st == ST_OK)
+        st = sweep_trash(w);
+    if (st == ST_OK)
+        st = save_counts(w);
+    if (st == ST_OK)
+        st = anything(w->store, w->budget->now, &w->result->more, w->err);
+    if (st == ST_OK)
+        return sql_commit(sql, w->err);
+    sql_rollback(sql);
+    return st;
+}
+
+enum status sweep_step(struct store *base, const struct sweep_budget *b, struct sweep_result *ret,
+                       struct error *err)
+{
+    struct sqlite_store *s = sqlite_store_of(base);
+    *ret = (struct sweep_result){0};
+    bool work;
+    enum status st = anything(s, b->now, &work, err);
+    if (st != ST_OK)
+        return st;
+    if (!work || b->max_rows == 0)
+        return s->read_only ? ST_OK : s->sql->driver->reclaim(s->sql, RECLAIM_PAGES, &ret->more, err);
+
+    struct sweep w = {.store = s, .budget = b, .result = ret, .left = b->max_rows, .err = err};
+    w.counted = mem_zalloc((b->ndbs + 1) * sizeof *w.counted);
+    st = remove_dead(&w);
+    if (st != ST_OK)
+        *ret = (struct sweep_result){0};
+    for (size_t i = 0; st == ST_OK && i < b->ndbs; i++) {
+        b->dbs[i].keys -= w.counted[i];
+        b->dbs[i].expires -= w.counted[i];
+    }
+    mem_free(w.counted);
+    /* Space is given back when nothing is left to remove; what keeps it from that will show again. */
+    if (st == ST_OK && !ret->more &&
+        s->sql->driver->reclaim(s->sql, RECLAIM_PAGES, &ret->more, NULL) != ST_OK)
+        ret->more = false;
+    return st;
+}
