@@ -1,5 +1,5 @@
 /* The commands of one turn of the loop, of all clients, in the order they came: gathered while sockets are
-   read, then run in one transaction; the replies leave when its commit is durable. */
+   read (gather.h), then run in one transaction or a few (transaction.h). */
 #ifndef LARDER_SERVER_BATCH_H
 #define LARDER_SERVER_BATCH_H
 
@@ -39,18 +39,5 @@ struct batch {
 };
 
 void batch_release(struct batch *b);
-
-/* Parses what the client has sent and adds it to the batch, up to a fair share. */
-void batch_gather(struct worker *w, struct client *c);
-
-/* Learns which commits have become durable, or have failed, and lets go of the replies that waited. */
-void batch_progress(struct worker *w);
-
-/* Runs what was gathered, commits, and sends what need not wait. */
-void batch_run(struct worker *w);
-
-/* Over tables that others write to: serves blocked clients with what came through another server. Whether any
-   was served, or would have been if others had not been in the way: it is worth another look soon. */
-bool batch_poll(struct worker *w);
 
 #endif

@@ -206,7 +206,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
         client_kill(c);
         return;
     }
-    batch_gather(w, c);
+    gather_calls(w, c);
 }
 
 void client_batch_done(struct client *c)

@@ -21,12 +21,6 @@
 #define FULL_RETRY_US 5000    /* when to look again whether the store has caught up */
 #define LAST_FLUSH_US 3000000 /* how long the end waits for replies to leave */
 
-static void arm(struct event *timer, int64_t us)
-{
-    struct timeval tv = {.tv_sec = us / 1000000, .tv_usec = us % 1000000};
-    event_add(timer, &tv);
-}
-
 /* ---- configuration at run time: the other workers stand still ---- */
 
 static void set_form_limits(struct worker *w)
@@ -54,7 +48,7 @@ static enum status config_changed(struct executor *executor, const struct option
     } else if (slice_is(name, "loglevel")) {
         log_set_level((enum log_level)config->loglevel);
     } else if (slice_is(name, "sweep") || slice_is(name, "sweep-interval")) {
-        arm(t->workers[0]->sweep_timer, 0);
+        worker_arm(t->workers[0]->sweep_timer, 0);
     } else if (strstr(o->name, "-max-listpack-") || strstr(o->name, "-max-intset-")) {
         for (uint32_t i = 0; i < t->n; i++)
             set_form_limits(t->workers[i]);
@@ -200,7 +194,7 @@ static void gather_ready(struct worker *w)
             continue;
         }
         c->ready = false;
-        batch_gather(w, c);
+        gather_calls(w, c);
         if (!c->in_batch)
             client_batch_done(c);
     }
@@ -257,7 +251,7 @@ static void tend_waiting(struct worker *w)
     if (until && (left == 0 || until - worker_now(w) < left))
         left = until - worker_now(w);
     if (left > 0)
-        arm(w->pause_timer, left + 1000);
+        worker_arm(w->pause_timer, left + 1000);
 }
 
 static void forget(struct client_list *l, const struct client *c)
@@ -290,38 +284,6 @@ static void free_dead(struct worker *w)
     w->dead.len = 0;
 }
 
-/* Over tables that others write to: how often to look for what blocked clients wait for. Soon after there was
-   something, less often while there is nothing, and hardly ever where the database tells (wakeup.h). */
-#define POLL_MIN_US  5000
-#define POLL_MAX_US  100000
-#define POLL_TOLD_US 1000000
-
-static void poll_for_blocked(struct worker *w)
-{
-    bool told = atomic_load_explicit(&w->mailbox.look, memory_order_relaxed);
-    if (told)
-        atomic_store(&w->mailbox.look, false);
-    bool waiting = view_shared(w->executor.view) && w->executor.nwaiters;
-    told |= wakeup_tend(w, waiting);
-    if (!waiting) {
-        w->poll_us = 0;
-        return;
-    }
-    int64_t now = clock_mono_us();
-    if (w->poll_us == 0 || told || now >= w->poll_at_us) {
-        if ((w->poll_us || told) && batch_poll(w))
-            w->poll_us = 0;
-        now = clock_mono_us();
-        int64_t most = wakeup_works(w, now) ? POLL_TOLD_US : POLL_MAX_US;
-        w->poll_us = w->poll_us ? w->poll_us * 3 / 2 : POLL_MIN_US;
-        if (w->poll_us > most)
-            w->poll_us = most;
-        bool more = wakeup_tend(w, waiting); /* has come meanwhile */
-        w->poll_at_us = now + (more ? 0 : w->poll_us);
-    }
-    arm(w->poll_timer, w->poll_at_us - now);
-}
-
 static void reload(struct worker *w)
 {
     struct error err;
@@ -342,13 +304,13 @@ static enum status turn(struct worker *w, struct error *err)
     if (event_base_loop(w->base, flags) < 0)
         return error_set(err, ST_INTERNAL, "the event loop failed: %s", strerror(errno));
     gather_ready(w);
-    batch_run(w);
+    transaction_run_batch(w);
     tend_waiting(w);
     if (w->sweep_due) {
         w->sweep_due = false;
-        arm(w->sweep_timer, sweeper_step(w));
+        worker_arm(w->sweep_timer, sweeper_step(w));
     }
-    poll_for_blocked(w); /* last: whatever asks the database may take a notification along */
+    poll_tend(w); /* last: whatever asks the database may take a notification along */
     free_dead(w);
     return ST_OK;
 }
@@ -378,7 +340,7 @@ static enum status wind_up(struct worker *w, struct error *err)
         listeners_watch(w->workers, false);
     event_del(w->sweep_timer);
     /* What has been sent is read and answered; then nothing more is. */
-    arm(w->pause_timer, 0);
+    worker_arm(w->pause_timer, 0);
     enum status st = turn(w, err);
     for (struct session *s = w->executor.first, *next; s; s = next) {
         next = s->next;
@@ -386,7 +348,7 @@ static enum status wind_up(struct worker *w, struct error *err)
     }
     int64_t until = clock_mono_us() + LAST_FLUSH_US;
     do {
-        arm(w->pause_timer, 10000);
+        worker_arm(w->pause_timer, 10000);
         if (st == ST_OK)
             st = turn(w, err);
     } while (st == ST_OK && anything_unsent(w) && worker_now(w) < until);
@@ -398,7 +360,7 @@ enum status worker_run(struct worker *w, struct error *err)
     struct timeval second = {.tv_sec = 1};
     event_add(w->tick, &second);
     if (is_first(w)) {
-        arm(w->sweep_timer, 0);
+        worker_arm(w->sweep_timer, 0);
         listeners_watch(w->workers, true);
     }
     enum status st = ST_OK;

@@ -9,10 +9,13 @@
 #include "net/handshake.h"
 #include "server/batch.h"
 #include "server/client.h"
+#include "server/gather.h"
 #include "server/held.h"
 #include "server/mailbox.h"
+#include "server/poll.h"
 #include "server/rerun.h"
 #include "server/sweeper.h"
+#include "server/transaction.h"
 #include "server/wakeup.h"
 #include "server/worker.h"
 #include "server/workers_internal.h"
@@ -64,6 +67,12 @@ struct worker {
     struct client_list paused; /* wait for the end of CLIENT PAUSE, or for the database's lock */
     struct client_list dead;   /* to be freed at the end of the turn */
 };
+
+static inline void worker_arm(struct event *timer, int64_t us)
+{
+    struct timeval tv = {.tv_sec = us / 1000000, .tv_usec = us % 1000000};
+    event_add(timer, &tv);
+}
 
 static inline int64_t worker_now(struct worker *w)
 {

@@ -1,5 +1,5 @@
 /* All that a command passes through but the sockets: a session, an executor, an engine, a store that can be
-   told to fail, a database. A batch runs as server/batch.c runs it. */
+   told to fail, a database. A batch runs as server/transaction.c runs it. */
 #ifndef LARDER_TESTS_CONTRACT_STACK_H
 #define LARDER_TESTS_CONTRACT_STACK_H
 

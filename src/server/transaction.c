@@ -1,13 +1,10 @@
-#include "server/batch.h"
+#include "server/transaction.h"
 
-#include <assert.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "base/rand.h"
-#include "base/vec.h"
 #include "engine/engine.h"
 #include "exec/block.h"
 #include "exec/command.h"
@@ -15,7 +12,6 @@
 #include "http/api.h"
 #include "server/worker_internal.h"
 
-#define CLIENT_CALLS  1000               /* of one client in a turn */
 #define PENDING_BYTES ((size_t)32 << 20) /* changes, or replies, beyond which a batch ends early */
 
 #define DECLARED_KEYS 2000 /* in one transaction over tables that are shared */
@@ -29,77 +25,7 @@
 #define SOON 8
 #define NEXT 4
 
-void batch_release(struct batch *b)
-{
-    mem_free(b->calls);
-    mem_free(b->clients);
-    arena_release(&b->arena);
-    *b = (struct batch){0};
-}
-
-/* ---- gathering ---- */
-
-static void add_call(struct batch *b, const struct batch_call *call)
-{
-    struct client *c = call->client;
-    VEC_PUSH(b->calls, b->ncalls, b->cap_calls) = *call;
-    if (!c->in_batch) {
-        c->in_batch = true;
-        VEC_PUSH(b->clients, b->nclients, b->cap_clients) = c;
-    }
-}
-
-/* The first key of a call, for the view to expect. A guess: SELECT may be on its way too. */
-static void expect_key(struct worker *w, struct batch_call *call)
-{
-    const struct key_spec *spec = &call->cmd->keys[0];
-    if (!spec->flags || spec->keyword || spec->index >= call->argc)
-        return;
-    call->keyed = true;
-    call->key = view_prefetch(w->executor.view, call->client->session.db, call->argv[spec->index]);
-}
-
-static void mark_ready(struct worker *w, struct client *c)
-{
-    if (!c->ready) {
-        c->ready = true;
-        VEC_PUSH(w->ready.items, w->ready.len, w->ready.cap) = c;
-    }
-}
-
-void batch_gather(struct worker *w, struct client *c)
-{
-    if (c->state != CLIENT_OPEN || c->paused || c->broken || c->session.blocked || client_held(c))
-        return;
-    struct batch *b = &w->batch;
-    /* What a client may send changes with AUTH: until then, one command at a time. */
-    int share = c->session.authenticated || !worker_config(w)->requirepass[0] ? CLIENT_CALLS : 1;
-    while (share > 0) {
-        struct batch_call call = {.client = c};
-        enum parse_result found = c->protocol->parse(w, c, &call);
-        if (found == PARSE_MORE) {
-            if (!c->in_batch)
-                client_batch_done(c);
-            return;
-        }
-        if (found == PARSE_EMPTY)
-            continue;
-        call.end = c->parsed;
-        if (call.cmd)
-            expect_key(w, &call);
-        add_call(b, &call);
-        b->write |= c->protocol->may_write(&call);
-        share--;
-        if (found == PARSE_BROKEN) {
-            c->broken = true;
-            return;
-        }
-    }
-    if (c->parsed < c->in.len)
-        mark_ready(w, c);
-}
-
-/* ---- running ---- */
+/* ---- calls ---- */
 
 static bool has_to_wait(struct worker *w, const struct batch_call *call)
 {
@@ -142,7 +68,7 @@ static size_t run_call(struct worker *w, const struct batch_call *call, const st
     return said;
 }
 
-static void flush_clients(struct worker *w)
+void transaction_flush(struct worker *w)
 {
     for (size_t i = 0; i < w->flush.len; i++) {
         w->flush.items[i]->to_flush = false;
@@ -158,7 +84,7 @@ static void log_failure(const char *what, const struct error *err)
 }
 
 /* Commits, of this batch or of earlier ones, have failed. */
-static void commits_failed(struct worker *w, int64_t from, const struct error *err)
+void transactions_failed(struct worker *w, int64_t from, const struct error *err)
 {
     executor_note_failure(&w->executor, err->code);
     if (worker_may_warn(w, &w->commit_warned_us))
@@ -167,11 +93,11 @@ static void commits_failed(struct worker *w, int64_t from, const struct error *e
     http_fail_outcomes(w->http, from, err);
 }
 
-void batch_progress(struct worker *w)
+void transaction_progress(struct worker *w)
 {
     struct error err;
     if (engine_progress(w->executor.engine, &err) != ST_OK) {
-        commits_failed(w, engine_durable(w->executor.engine) + 1, &err);
+        transactions_failed(w, engine_durable(w->executor.engine) + 1, &err);
         w->stop |= err.code == ST_LOCKED; /* another server has the tables now */
         if (err.code == ST_LOST) {        /* nothing may be built on what memory has */
             w->fatal = err;
@@ -249,7 +175,7 @@ static void note_lock(struct worker *w, bool held)
         w->lock_retry_us = now + LOCK_RETRY_US;
 }
 
-static enum status begin(struct worker *w, struct error *write_err, struct error *err)
+enum status transaction_begin(struct worker *w, struct error *write_err, struct error *err)
 {
     bool write = w->batch.write && !(w->lock_since_us && worker_now(w) < w->lock_retry_us);
     enum status st = engine_begin(w->executor.engine, write, write_err, err);
@@ -348,7 +274,7 @@ static struct transaction run_once(struct worker *w, size_t at)
     size_t said = 0, first = at, end = b->ncalls;
     if (!needs_none(b, at)) {
         end = declare(w, at);
-        t.begun = begin(w, &write_err, &t.err) == ST_OK;
+        t.begun = transaction_begin(w, &write_err, &t.err) == ST_OK;
         w->executor.unreadable = !t.begun;
         if (!t.begun)
             write_err = t.err;
@@ -416,7 +342,7 @@ static size_t run_transaction(struct worker *w, size_t at)
         workers_hold(w);
     struct transaction t = run_often(w, at);
     if (t.failed)
-        commits_failed(w, t.ticket, &t.err);
+        transactions_failed(w, t.ticket, &t.err);
     else if (w->executor.sync_wanted)
         sync_saved(w);
     if (w->executor.durability_wanted)
@@ -424,15 +350,15 @@ static size_t run_transaction(struct worker *w, size_t at)
     if (whole)
         workers_release(w->workers);
     executor_tell_others(&w->executor);
-    batch_progress(w);
-    flush_clients(w);
+    transaction_progress(w);
+    transaction_flush(w);
     return t.at;
 }
 
-void batch_run(struct worker *w)
+void transaction_run_batch(struct worker *w)
 {
     struct batch *b = &w->batch;
-    batch_progress(w);
+    transaction_progress(w);
     for (size_t at = 0; at < b->ncalls;)
         at = run_transaction(w, at);
     if (b->ncalls) {
@@ -444,54 +370,5 @@ void batch_run(struct worker *w)
     b->ncalls = b->nclients = 0;
     b->write = false;
     arena_reset(&b->arena);
-    flush_clients(w);
-}
-
-/* Looks without locking anything. */
-static bool anything_there(struct worker *w)
-{
-    struct error write_err, err;
-    struct engine *engine = w->executor.engine;
-    block_declare(&w->executor);
-    if (engine_begin(engine, false, &write_err, &err) != ST_OK)
-        return false;
-    engine_enter(engine);
-    bool any = block_anything(&w->executor);
-    engine_leave(engine, false);
-    return engine_commit(engine, NULL, &err) == ST_OK && any;
-}
-
-bool batch_poll(struct worker *w)
-{
-    struct error write_err, err;
-    int64_t ticket;
-    uint32_t waiting = w->executor.nwaiters;
-    bool again = false;
-    if (!anything_there(w))
-        return false;
-    w->batch.write = true;
-    block_declare(&w->executor);
-    if (begin(w, &write_err, &err) == ST_OK) {
-        rerun_begin(w);
-        w->executor.clock_us = clock_mono_us();
-        if (write_err.code == ST_OK) {
-            block_begin(&w->executor);
-            block_serve_all(&w->executor, &write_err);
-        }
-        enum status st = engine_commit(w->executor.engine, &ticket, &err);
-        again = st == ST_CONFLICT;
-        if (again) {
-            rerun_take_back(w);
-            executor_note_failure(&w->executor, st);
-        } else {
-            rerun_end(w);
-        }
-        if (st != ST_OK && !again)
-            commits_failed(w, ticket, &err);
-    }
-    w->batch.write = false;
-    executor_tell_others(&w->executor);
-    batch_progress(w);
-    flush_clients(w);
-    return again || w->executor.nwaiters != waiting;
+    transaction_flush(w);
 }

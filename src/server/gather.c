@@ -1,0 +1,76 @@
+#include "server/gather.h"
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "exec/command.h"
+#include "server/worker_internal.h"
+
+#define CLIENT_CALLS 1000 /* of one client in a turn */
+
+void batch_release(struct batch *b)
+{
+    mem_free(b->calls);
+    mem_free(b->clients);
+    arena_release(&b->arena);
+    *b = (struct batch){0};
+}
+
+static void add_call(struct batch *b, const struct batch_call *call)
+{
+    struct client *c = call->client;
+    VEC_PUSH(b->calls, b->ncalls, b->cap_calls) = *call;
+    if (!c->in_batch) {
+        c->in_batch = true;
+        VEC_PUSH(b->clients, b->nclients, b->cap_clients) = c;
+    }
+}
+
+/* The first key of a call, for the view to expect. A guess: SELECT may be on its way too. */
+static void expect_key(struct worker *w, struct batch_call *call)
+{
+    const struct key_spec *spec = &call->cmd->keys[0];
+    if (!spec->flags || spec->keyword || spec->index >= call->argc)
+        return;
+    call->keyed = true;
+    call->key = view_prefetch(w->executor.view, call->client->session.db, call->argv[spec->index]);
+}
+
+static void mark_ready(struct worker *w, struct client *c)
+{
+    if (!c->ready) {
+        c->ready = true;
+        VEC_PUSH(w->ready.items, w->ready.len, w->ready.cap) = c;
+    }
+}
+
+void gather_calls(struct worker *w, struct client *c)
+{
+    if (c->state != CLIENT_OPEN || c->paused || c->broken || c->session.blocked || client_held(c))
+        return;
+    struct batch *b = &w->batch;
+    /* What a client may send changes with AUTH: until then, one command at a time. */
+    int share = c->session.authenticated || !worker_config(w)->requirepass[0] ? CLIENT_CALLS : 1;
+    while (share > 0) {
+        struct batch_call call = {.client = c};
+        enum parse_result found = c->protocol->parse(w, c, &call);
+        if (found == PARSE_MORE) {
+            if (!c->in_batch)
+                client_batch_done(c);
+            return;
+        }
+        if (found == PARSE_EMPTY)
+            continue;
+        call.end = c->parsed;
+        if (call.cmd)
+            expect_key(w, &call);
+        add_call(b, &call);
+        b->write |= c->protocol->may_write(&call);
+        share--;
+        if (found == PARSE_BROKEN) {
+            c->broken = true;
+            return;
+        }
+    }
+    if (c->parsed < c->in.len)
+        mark_ready(w, c);
+}

@@ -1,0 +1,28 @@
+/* Runs the calls of a batch in transactions: begin, run, commit; what a failure does; the replies leave when
+   the commit is durable. */
+#ifndef LARDER_SERVER_TRANSACTION_H
+#define LARDER_SERVER_TRANSACTION_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+
+struct worker;
+
+/* Runs what was gathered, commits, and sends what need not wait. */
+void transaction_run_batch(struct worker *w);
+
+/* Begins one that may write if the batch may. What stands in the way of writing goes to write_err, and is
+   noted. */
+enum status transaction_begin(struct worker *w, struct error *write_err, struct error *err) MUST_CHECK;
+
+/* Commits, of this transaction or of earlier ones, have failed: those whose tickets are `from` or later. */
+void transactions_failed(struct worker *w, int64_t from, const struct error *err);
+
+/* Learns which commits have become durable, or have failed, and lets go of the replies that waited. */
+void transaction_progress(struct worker *w);
+
+/* Sends what may leave. */
+void transaction_flush(struct worker *w);
+
+#endif
