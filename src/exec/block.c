@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "exec/args.h"
-#include "exec/attempt.h"
+#include "exec/retry.h"
 #include "exec/declare.h"
 #include "exec/executor.h"
 #include "exec/session.h"

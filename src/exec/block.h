@@ -60,7 +60,7 @@ void block_give_up(struct executor *s, struct session *c, bool error);
 /* The client is gone. */
 void block_forget(struct executor *s, struct session *c);
 
-/* For attempt.h: what the client waited for before is what it waits for again, at its place in the queues; or
+/* For retry.h: what the client waited for before is what it waits for again, at its place in the queues; or
    that is over for good. In between it is only put aside. */
 void block_restore(struct executor *s, struct session *c, struct blocked *was);
 void block_let_go(struct executor *s, const struct session *c, struct blocked *was);

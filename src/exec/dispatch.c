@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "engine/engine.h"
-#include "exec/attempt.h"
+#include "exec/retry.h"
 #include "exec/block.h"
 #include "exec/executor.h"
 #include "exec/session.h"
@@ -137,8 +137,8 @@ static void note_slow(struct executor *executor, struct session *session, const 
     int64_t slow = executor->config->slowlog_log_slower_than;
     if (slow >= 0 && us >= slow && !(cmd->flags & CMD_SKIP_SLOWLOG)) {
         struct slowlog_entry *e = slowlog_entry(session, cmd, argv, argc, us);
-        if (executor->attempting)
-            attempt_slow(executor, e);
+        if (executor->may_retry)
+            retry_slow(executor, e);
         else
             slowlog_add(executor->server->slowlog, e, (size_t)executor->config->slowlog_max_len);
     }
@@ -176,8 +176,8 @@ static inline void keep_books(const struct call *call, int64_t start, uint64_t e
         stat->failed++;
     if (UNLIKELY(said))
         executor_note_error(executor, call->reply->code);
-    if (UNLIKELY(executor->attempting))
-        attempt_counted(executor, command_index(cmd), us, failed);
+    if (UNLIKELY(executor->may_retry))
+        retry_counted(executor, command_index(cmd), us, failed);
     if (UNLIKELY((uint64_t)us >= (uint64_t)executor->config->slowlog_log_slower_than ||
                  executor->config->latency_monitor_threshold_ms))
         note_slow(executor, call->session, cmd, call->argv, call->argc, us);
@@ -239,8 +239,8 @@ int64_t command_run(struct executor *executor, struct session *session, const st
                         (cmd->flags & CMD_PROTECTED)) &&
                refuse(executor, session, cmd, argc, reply, write_err)) {
         executor->command_stats[command_index(cmd)].rejected++;
-        if (executor->attempting)
-            attempt_counted(executor, command_index(cmd), ATTEMPT_REJECTED, false);
+        if (executor->may_retry)
+            retry_counted(executor, command_index(cmd), RETRY_REJECTED, false);
         executor_note_error(executor, reply->code);
         txn_spoil(session);
     } else if (UNLIKELY(session->txn != NULL) && txn_queue(session, cmd, argv, argc)) {

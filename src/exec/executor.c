@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/rand.h"
 #include "engine/engine.h"
-#include "exec/attempt.h"
+#include "exec/retry.h"
 #include "exec/block.h"
 #include "exec/command.h"
 #include "exec/session.h"
@@ -49,7 +49,7 @@ void executor_init(struct executor *s, struct server *server, struct config *con
     s->engine = engine;
     s->view = engine_view(engine);
     s->command_stats = mem_zalloc((size_t)command_count() * sizeof *s->command_stats);
-    s->attempt = attempt_new();
+    s->retry = retry_new();
     s->clock_us = server->start_us;
     server->start_memory = executor_used_memory(s);
     s->stats.sample_at_us = server->start_us;
@@ -58,7 +58,7 @@ void executor_init(struct executor *s, struct server *server, struct config *con
 void executor_release(struct executor *s)
 {
     mem_free(s->command_stats);
-    attempt_free(s->attempt);
+    retry_free(s->retry);
     buf_release(&s->lines);
     arena_release(&s->call_arena);
     s->command_stats = NULL;

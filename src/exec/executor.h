@@ -22,7 +22,7 @@
 /* The Redis whose commands and answers these are: clients choose what they send by it. */
 #define REDIS_VERSION "7.0.15"
 
-struct attempt;
+struct retry;
 struct engine;
 struct view;
 struct command;
@@ -140,11 +140,11 @@ struct executor {
     bool end_batch;       /* what follows belongs to another batch */
     uint64_t saved_dirty; /* the engine's `dirty` when SAVE last succeeded */
     enum pause_mode pause;
-    int64_t pause_until_us;  /* monotonic */
-    bool unreadable;         /* this batch could not begin: what needs the database answers write_err */
-    bool stopping;           /* SHUTDOWN: the worker ends after this batch */
-    struct attempt *attempt; /* the running transaction, so far as it can be taken back ... */
-    bool attempting;         /* ... when it can, see attempt.h */
+    int64_t pause_until_us; /* monotonic */
+    bool unreadable;        /* this batch could not begin: what needs the database answers write_err */
+    bool stopping;          /* SHUTDOWN: the worker ends after this batch */
+    struct retry *retry;    /* the running transaction, so far as it can be taken back ... */
+    bool may_retry;         /* ... when it can, see retry.h */
     /* How configuration that lives elsewhere changes at run time; set by the worker. When it cannot, the
        caller puts the old value back; the reason is for the client. */
     enum status (*config_changed)(struct executor *s, const struct option *o, struct error *err);

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "exec/attempt.h"
+#include "exec/retry.h"
 #include "exec/txn.h"
 
 void session_init(struct session *s, const struct session_ops *ops, bool authenticated)

@@ -71,7 +71,7 @@ struct session {
     const struct command *last; /* the last command run, for CLIENT LIST */
     struct blocked *blocked;    /* waits for a key, see block.h; NULL: it does not */
     struct txn *txn;            /* MULTI and WATCH, see txn.h; NULL while there is neither */
-    struct kept *kept;          /* how it was before the running transaction, see attempt.h; or NULL */
+    struct kept *kept;          /* how it was before the running transaction, see retry.h; or NULL */
 };
 
 /* Fills a zeroed session with what a new connection starts as. */

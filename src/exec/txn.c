@@ -7,7 +7,7 @@
 #include "base/num.h"
 #include "base/vec.h"
 #include "exec/args.h"
-#include "exec/attempt.h"
+#include "exec/retry.h"
 #include "exec/declare.h"
 #include "exec/session.h"
 
@@ -266,11 +266,11 @@ static enum status run_queue(struct call *c)
     t->state = TXN_RUNNING;
     struct kept before;
     enum status st = ST_OK;
-    attempt_mark(c->session, &before);
+    retry_mark(c->session, &before);
     reply_array(c->reply, n);
     for (size_t i = 0; i < n && st == ST_OK; i++)
         st = command_run_step(c, queue[i].cmd, queue[i].argv, queue[i].argc);
-    attempt_unmark(c->executor, c->session, &before, st != ST_OK);
+    retry_unmark(c->executor, c->session, &before, st != ST_OK);
     c->reply->resp = c->session->resp;
     txn_end(c->session);
     return st;

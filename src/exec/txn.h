@@ -51,7 +51,7 @@ void txn_end(struct session *s);
 /* Whether cmd is EXEC and something in the queue is CMD_OUTSIDE. */
 bool txn_goes_outside(const struct session *s, const struct command *cmd);
 
-/* For attempt.h: how far a session's transaction has got (txn may be NULL); what it was is put back, or given
+/* For retry.h: how far a session's transaction has got (txn may be NULL); what it was is put back, or given
    up. In between, txn_end does not free it. */
 struct txn_mark {
     int state;

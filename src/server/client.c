@@ -375,7 +375,7 @@ static void session_push(struct session *s, struct slice bytes)
     struct client *c = of_session(s);
     if (c->state != CLIENT_OPEN)
         return;
-    rerun_keep(c->worker, c);
+    worker_retry_keep(c->worker, c);
     buf_add_slice(&c->out, bytes);
     client_touch(c);
 }
@@ -410,7 +410,7 @@ static void session_block(struct session *s, int64_t deadline_us)
 static struct reply *session_reply_begin(struct session *s)
 {
     struct client *c = of_session(s);
-    rerun_keep(c->worker, c);
+    worker_retry_keep(c->worker, c);
     c->reply.base.resp = s->resp;
     c->reply_start = c->out.len;
     return &c->reply.base;

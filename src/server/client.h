@@ -56,7 +56,7 @@ struct client {
     bool to_flush;             /* in worker->flush */
     bool stalled;              /* its output stopped it in the middle of the batch */
     bool filled;               /* the last read took all the room there was */
-    bool kept;                 /* in worker->rerun */
+    bool kept;                 /* in worker->retry */
     bool broken;               /* the parser found an error, which is on its way to the client */
     struct resp_parser parser; /* RESP */
     bool exec_chose;           /* RESP: the last to change its database was EXEC ... */
@@ -106,7 +106,7 @@ void client_tick(struct client *c, int64_t now_us);
 /* There is still room for input to wait. */
 bool client_may_wait(const struct client *c);
 
-/* A client before a transaction that may have to be run again (rerun.h), and back to that. */
+/* A client before a transaction that may have to be run again (retry.h), and back to that. */
 struct client_before {
     struct client *client;
     enum client_state state;

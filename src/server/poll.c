@@ -36,7 +36,7 @@ static bool serve_blocked(struct worker *w)
     w->batch.write = true;
     block_declare(&w->executor);
     if (transaction_begin(w, &write_err, &err) == ST_OK) {
-        rerun_begin(w);
+        worker_retry_begin(w);
         w->executor.clock_us = clock_mono_us();
         if (write_err.code == ST_OK) {
             block_begin(&w->executor);
@@ -45,10 +45,10 @@ static bool serve_blocked(struct worker *w)
         enum status st = engine_commit(w->executor.engine, &ticket, &err);
         again = st == ST_CONFLICT;
         if (again) {
-            rerun_take_back(w);
+            worker_retry_take_back(w);
             executor_note_failure(&w->executor, st);
         } else {
-            rerun_end(w);
+            worker_retry_end(w);
         }
         if (st != ST_OK && !again)
             transactions_failed(w, ticket, &err);

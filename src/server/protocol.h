@@ -57,7 +57,7 @@ struct protocol {
     void (*fail)(struct worker *w, struct client *c, uint32_t n, uint32_t shape, const struct error *err,
                  struct buf *out);
 
-    /* Before a transaction that may have to be run again, and back to that (rerun.h). NULL: there is nothing
+    /* Before a transaction that may have to be run again, and back to that (retry.h). NULL: there is nothing
        to remember. */
     void (*keep)(struct client *c);
     void (*take_back)(struct client *c);

@@ -45,7 +45,7 @@ static size_t run_call(struct worker *w, const struct batch_call *call, const st
     struct client *c = call->client;
     if (c->state != CLIENT_OPEN || c->paused || c->stalled)
         return 0;
-    rerun_keep(w, c);
+    worker_retry_keep(w, c);
     if (client_held(c) || c->session.blocked) {
         c->stalled = true;
         return 0;
@@ -279,7 +279,7 @@ static struct transaction run_once(struct worker *w, size_t at)
         if (!t.begun)
             write_err = t.err;
     }
-    if (w->rerun.on && write_err.code == ST_CONFLICT)
+    if (w->retry.on && write_err.code == ST_CONFLICT)
         return not_now(w, &t, at, &write_err);
     block_begin(&w->executor);
     w->executor.clock_us = clock_mono_us();
@@ -320,13 +320,13 @@ static struct transaction run_often(struct worker *w, size_t at)
 {
     int try = 1;
     for (; try < TRIES && may_run_again(w, &w->batch.calls[at]); try++) {
-        rerun_begin(w);
+        worker_retry_begin(w);
         struct transaction t = run_nth(w, at, try);
         if (!t.failed || t.err.code != ST_CONFLICT) {
-            rerun_end(w);
+            worker_retry_end(w);
             return t;
         }
-        rerun_take_back(w);
+        worker_retry_take_back(w);
         executor_note_failure(&w->executor, ST_CONFLICT);
         w->executor.stats.reruns++;
         pause_before(w, try);

@@ -455,7 +455,7 @@ void worker_free(struct worker *w)
         close(w->wake_fd);
     held_release(&w->held);
     batch_release(&w->batch);
-    rerun_release(&w->rerun);
+    worker_retry_release(&w->retry);
     wakeup_release(w);
     mem_free(w->ready.items);
     mem_free(w->flush.items);

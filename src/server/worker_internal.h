@@ -13,7 +13,7 @@
 #include "server/held.h"
 #include "server/mailbox.h"
 #include "server/poll.h"
-#include "server/rerun.h"
+#include "server/retry.h"
 #include "server/sweeper.h"
 #include "server/transaction.h"
 #include "server/wakeup.h"
@@ -60,7 +60,7 @@ struct worker {
     struct wakeup wakeup;
     struct batch batch;
     struct held_replies held;
-    struct rerun rerun;
+    struct worker_retry retry;
     struct sweeper sweeper;
     struct client_list ready;  /* have input to parse without waiting for more */
     struct client_list flush;  /* have output that may leave now */

@@ -20,7 +20,7 @@ void slowlog_free(struct slowlog *log);
 struct slowlog_entry *slowlog_entry(const struct session *session, const struct command *cmd,
                                     const struct slice *argv, int argc, int64_t us);
 
-/* Entries can wait in lists, newest first, until it is known whether they stand (see attempt.h): one more. */
+/* Entries can wait in lists, newest first, until it is known whether they stand (see retry.h): one more. */
 struct slowlog_entry *slowlog_join(struct slowlog_entry *e, struct slowlog_entry *older);
 
 /* Takes over a list, which may be NULL; forgets the oldest beyond max_len. */

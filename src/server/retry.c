@@ -1,49 +1,49 @@
-#include "server/rerun.h"
+#include "server/retry.h"
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "exec/attempt.h"
+#include "exec/retry.h"
 #include "http/api.h"
 #include "server/worker_internal.h"
 
-void rerun_release(struct rerun *r)
+void worker_retry_release(struct worker_retry *r)
 {
     mem_free(r->clients);
-    *r = (struct rerun){0};
+    *r = (struct worker_retry){0};
 }
 
-void rerun_begin(struct worker *w)
+void worker_retry_begin(struct worker *w)
 {
-    struct rerun *r = &w->rerun;
+    struct worker_retry *r = &w->retry;
     r->on = true;
     r->held = w->held.next ? w->held.next : 1;
     r->outcomes = http_outcomes_made(w->http);
-    attempt_begin(&w->executor);
+    retry_begin(&w->executor);
 }
 
-void rerun_keep(struct worker *w, struct client *c)
+void worker_retry_keep(struct worker *w, struct client *c)
 {
-    struct rerun *r = &w->rerun;
+    struct worker_retry *r = &w->retry;
     if (!r->on || c->kept)
         return;
     c->kept = true;
     VEC_PUSH(r->clients, r->n, r->cap) = client_before(c);
-    attempt_keep(&w->executor, &c->session);
+    retry_keep(&w->executor, &c->session);
 }
 
 static void finish(struct worker *w)
 {
-    struct rerun *r = &w->rerun;
+    struct worker_retry *r = &w->retry;
     for (size_t i = 0; i < r->n; i++)
         r->clients[i].client->kept = false;
     r->n = 0;
     r->on = false;
 }
 
-void rerun_take_back(struct worker *w)
+void worker_retry_take_back(struct worker *w)
 {
-    const struct rerun *r = &w->rerun;
-    attempt_take_back(&w->executor);
+    const struct worker_retry *r = &w->retry;
+    retry_take_back(&w->executor);
     held_cut(w, r->held);
     http_drop_outcomes(w->http, r->outcomes);
     for (size_t i = 0; i < r->n; i++)
@@ -51,8 +51,8 @@ void rerun_take_back(struct worker *w)
     finish(w);
 }
 
-void rerun_end(struct worker *w)
+void worker_retry_end(struct worker *w)
 {
-    attempt_end(&w->executor);
+    retry_end(&w->executor);
     finish(w);
 }

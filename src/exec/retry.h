@@ -3,17 +3,17 @@
    been told anything by then: what its commands did to sessions and to the books is taken back, and they run
    again from the first.
 
-     attempt_begin      nothing has happened yet
-     attempt_keep       before the first thing that happens to a session: how it is now is remembered
-     attempt_take_back  everything is as it was at attempt_begin ...
-     attempt_end        ... or what has happened stands
+     retry_begin      nothing has happened yet
+     retry_keep       before the first thing that happens to a session: how it is now is remembered
+     retry_take_back  everything is as it was at retry_begin ...
+     retry_end        ... or what has happened stands
 
    What a session has: its database, protocol, password, names, reply mode; the queue of MULTI and what it
    watches; its place in the queues of the keys that it waits for. The books: statistics, slow log, errors.
-   Output is the server's business (server/rerun.c), rows are the engine's. Commands that may do more than
-   this (command_goes_outside) are in a transaction of their own, which is no attempt. */
-#ifndef LARDER_EXEC_ATTEMPT_H
-#define LARDER_EXEC_ATTEMPT_H
+   Output is the server's business (server/retry.c), rows are the engine's. Commands that may do more than
+   this (command_goes_outside) are in a transaction of their own, which is not retried. */
+#ifndef LARDER_EXEC_RETRY_H
+#define LARDER_EXEC_RETRY_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@
 #include "exec/session.h"
 #include "exec/txn.h"
 
-struct attempt;
+struct retry;
 struct executor;
 
 /* A session as it was. */
@@ -40,26 +40,26 @@ struct kept {
     struct blocked *blocked;
 };
 
-struct attempt *attempt_new(void);
-void attempt_free(struct attempt *a);
+struct retry *retry_new(void);
+void retry_free(struct retry *a);
 
-void attempt_begin(struct executor *s);
-void attempt_keep(struct executor *s, struct session *c);
-void attempt_take_back(struct executor *s);
-void attempt_end(struct executor *s);
+void retry_begin(struct executor *s);
+void retry_keep(struct executor *s, struct session *c);
+void retry_take_back(struct executor *s);
+void retry_end(struct executor *s);
 
 /* Commands that are one step (EXEC), whether or not they may have to be run again: a session before the first
    of them is noted in *k, and is so again when the database has failed in the middle (back), but for MULTI,
    which is over. */
-void attempt_mark(struct session *c, struct kept *k);
-void attempt_unmark(struct executor *s, struct session *c, struct kept *k, bool back);
+void retry_mark(struct session *c, struct kept *k);
+void retry_unmark(struct executor *s, struct session *c, struct kept *k, bool back);
 
-/* A command has been counted in the statistics. us: what it took, or ATTEMPT_REJECTED. */
-#define ATTEMPT_REJECTED (-1)
-void attempt_counted(struct executor *s, int index, int64_t us, bool failed);
+/* A command has been counted in the statistics. us: what it took, or RETRY_REJECTED. */
+#define RETRY_REJECTED (-1)
+void retry_counted(struct executor *s, int index, int64_t us, bool failed);
 
 /* It was slow. Takes e over. */
 struct slowlog_entry;
-void attempt_slow(struct executor *s, struct slowlog_entry *e);
+void retry_slow(struct executor *s, struct slowlog_entry *e);
 
 #endif

@@ -1,4 +1,4 @@
-#include "exec/attempt.h"
+#include "exec/retry.h"
 
 #include <assert.h>
 
@@ -16,7 +16,7 @@ struct counted {
     int64_t us;
 };
 
-struct attempt {
+struct retry {
     struct kept *sessions;
     struct arena arena; /* of those */
     struct counted *counted;
@@ -27,12 +27,12 @@ struct attempt {
     struct engine_tally tally;
 };
 
-struct attempt *attempt_new(void)
+struct retry *retry_new(void)
 {
-    return mem_zalloc(sizeof(struct attempt));
+    return mem_zalloc(sizeof(struct retry));
 }
 
-void attempt_free(struct attempt *a)
+void retry_free(struct retry *a)
 {
     if (!a)
         return;
@@ -41,11 +41,11 @@ void attempt_free(struct attempt *a)
     mem_free(a);
 }
 
-void attempt_begin(struct executor *s)
+void retry_begin(struct executor *s)
 {
-    struct attempt *a = s->attempt;
-    assert(!s->attempting && !a->sessions);
-    s->attempting = true;
+    struct retry *a = s->retry;
+    assert(!s->may_retry && !a->sessions);
+    s->may_retry = true;
     a->ncounted = 0;
     a->stats = s->stats;
     memcpy(a->errors.at, s->errors.at, s->errors.n * sizeof *a->errors.at);
@@ -67,9 +67,9 @@ static struct kept snapshot(struct session *c)
     };
 }
 
-void attempt_keep(struct executor *s, struct session *c)
+void retry_keep(struct executor *s, struct session *c)
 {
-    struct attempt *a = s->attempt;
+    struct retry *a = s->retry;
     if (c->kept)
         return;
     struct kept *k = arena_alloc(&a->arena, sizeof *k);
@@ -81,16 +81,16 @@ void attempt_keep(struct executor *s, struct session *c)
     a->sessions = c->kept = k;
 }
 
-void attempt_counted(struct executor *s, int index, int64_t us, bool failed)
+void retry_counted(struct executor *s, int index, int64_t us, bool failed)
 {
-    struct attempt *a = s->attempt;
+    struct retry *a = s->retry;
     VEC_PUSH(a->counted, a->ncounted, a->cap_counted) =
         (struct counted){.index = index, .failed = failed, .us = us};
 }
 
-void attempt_slow(struct executor *s, struct slowlog_entry *e)
+void retry_slow(struct executor *s, struct slowlog_entry *e)
 {
-    s->attempt->slow = slowlog_join(e, s->attempt->slow);
+    s->retry->slow = slowlog_join(e, s->retry->slow);
 }
 
 /* ---- the end ---- */
@@ -138,11 +138,11 @@ static void let_go(struct executor *s, struct kept *k)
 
 static void uncount(struct executor *s)
 {
-    const struct attempt *a = s->attempt;
+    const struct retry *a = s->retry;
     for (size_t i = 0; i < a->ncounted; i++) {
         const struct counted *it = &a->counted[i];
         struct command_stat *stat = &s->command_stats[it->index];
-        if (it->us == ATTEMPT_REJECTED)
+        if (it->us == RETRY_REJECTED)
             stat->rejected--;
         else
             histogram_remove(&stat->us, (uint64_t)it->us);
@@ -156,9 +156,9 @@ static void uncount(struct executor *s)
 
 static void finish(struct executor *s, bool back)
 {
-    struct attempt *a = s->attempt;
-    assert(s->attempting);
-    s->attempting = false;
+    struct retry *a = s->retry;
+    assert(s->may_retry);
+    s->may_retry = false;
     for (struct kept *k = a->sessions, *next; k; k = next) {
         next = k->next;
         k->session->kept = NULL;
@@ -176,7 +176,7 @@ static void finish(struct executor *s, bool back)
     a->slow = NULL;
 }
 
-void attempt_take_back(struct executor *s)
+void retry_take_back(struct executor *s)
 {
     uncount(s);
     s->others_due = 0;
@@ -184,14 +184,14 @@ void attempt_take_back(struct executor *s)
     finish(s, true);
 }
 
-void attempt_end(struct executor *s)
+void retry_end(struct executor *s)
 {
     finish(s, false);
 }
 
 /* ---- commands that are one step ---- */
 
-void attempt_mark(struct session *c, struct kept *k)
+void retry_mark(struct session *c, struct kept *k)
 {
     *k = snapshot(c);
     k->outer = c->kept;
@@ -211,7 +211,7 @@ static void hand_on(char *text, char **to)
         mem_free(text);
 }
 
-void attempt_unmark(struct executor *s, struct session *c, struct kept *k, bool back)
+void retry_unmark(struct executor *s, struct session *c, struct kept *k, bool back)
 {
     struct kept *outer = k->outer;
     assert(c->kept == k);

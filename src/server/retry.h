@@ -1,7 +1,7 @@
-/* A transaction that may have to be run again (exec/attempt.h): what it has said to clients by then, where
+/* A transaction that may have to be run again (exec/retry.h): what it has said to clients by then, where
    their input was, which replies wait. Nothing of it has left before it is committed. */
-#ifndef LARDER_SERVER_RERUN_H
-#define LARDER_SERVER_RERUN_H
+#ifndef LARDER_SERVER_RETRY_H
+#define LARDER_SERVER_RETRY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 struct worker;
 
-struct rerun {
+struct worker_retry {
     bool on;
     struct client_before *clients;
     size_t n, cap;
@@ -19,17 +19,17 @@ struct rerun {
     uint64_t outcomes; /* of HTTP batches that nobody waits for */
 };
 
-void rerun_release(struct rerun *r);
+void worker_retry_release(struct worker_retry *r);
 
-void rerun_begin(struct worker *w);
+void worker_retry_begin(struct worker *w);
 
 /* Before the first thing that happens to a client. */
-void rerun_keep(struct worker *w, struct client *c);
+void worker_retry_keep(struct worker *w, struct client *c);
 
-/* Everything is as it was at rerun_begin ... */
-void rerun_take_back(struct worker *w);
+/* Everything is as it was at worker_retry_begin ... */
+void worker_retry_take_back(struct worker *w);
 
 /* ... or what has happened stands. */
-void rerun_end(struct worker *w);
+void worker_retry_end(struct worker *w);
 
 #endif
