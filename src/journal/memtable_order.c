@@ -108,7 +108,7 @@ static uint64_t rank_of_key(enum key_order order, const struct key_row *k)
     case KEYS_BY_SEQ_DESC:
         return rank_of_number(k->seq);
     case KEYS_DUE:
-        return rank_of_number(k->first);
+        return rank_of_number(k->first_expiry);
     case KEYS_EXPIRED:
         return rank_of_number(k->expire_at);
     case KEYS_BY_KEY:

@@ -306,7 +306,7 @@ static const struct mem_key *next_key(const struct layers *l, int layer, struct 
 
 static bool may_be_dead(const struct key_row *k, int64_t now)
 {
-    return k->type == ROW_HASH && k->first != 0 && k->first <= now;
+    return k->type == ROW_HASH && k->first_expiry != 0 && k->first_expiry <= now;
 }
 
 static enum status is_dead(const struct layers *l, int64_t id, int64_t size, int64_t now, bool *ret,

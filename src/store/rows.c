@@ -46,7 +46,7 @@ int keys_compare(enum key_order order, const struct key_row *x, const struct key
         c = compare_ints(x->seq, y->seq);
         break;
     case KEYS_DUE:
-        c = compare_ints(x->first, y->first);
+        c = compare_ints(x->first_expiry, y->first_expiry);
         c = c ? c : compare_ints(x->seq, y->seq);
         break;
     case KEYS_EXPIRED:
@@ -81,7 +81,7 @@ int items_compare(enum item_order order, const struct item_row *x, const struct 
 bool keys_order_has(enum key_order order, const struct key_row *k)
 {
     if (order == KEYS_DUE)
-        return k->type == ROW_HASH && k->first != 0;
+        return k->type == ROW_HASH && k->first_expiry != 0;
     return order != KEYS_EXPIRED || k->expire_at > 0;
 }
 
@@ -150,7 +150,7 @@ bool key_above(const struct key_scan *q, const struct key_row *k)
     case KEYS_BY_SEQ_DESC:
         return k->seq >= q->seq_below;
     case KEYS_DUE:
-        return k->first > q->now;
+        return k->first_expiry > q->now;
     case KEYS_EXPIRED:
         return k->expire_at > q->now;
     case KEYS_BY_KEY:

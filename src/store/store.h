@@ -69,9 +69,15 @@ struct key_row {
     uint32_t db;
     struct slice key;
     enum row_type type;
-    int64_t id;    /* of its items; 0 = none (a short string, a deleted key) */
-    int64_t size;  /* items; bytes of a string in chunks */
-    int64_t first; /* a list's first position; of a hash no field expires before it, 0: none does */
+    int64_t id;   /* of its items; 0 = none (a short string, a deleted key) */
+    int64_t size; /* items; bytes of a string in chunks */
+    /* The column first says something else of each type; whoever only carries rows takes it as it is. */
+    union {
+        int64_t first;
+        int64_t first_pos;    /* of a list: the position of its first item */
+        int64_t first_expiry; /* of a hash: no field expires before this moment; 0: none does */
+        int64_t next_block;   /* of a sorted set: the next rank block's number; 0: it has no blocks */
+    };
     struct slice value;
     int64_t version;
     int64_t expire_at;
@@ -144,8 +150,8 @@ enum key_order {
     KEYS_BY_SEQ_DESC, /* newest first, rows of every database number: the order of SCAN (see docs/schema.md)
                        */
     KEYS_BY_KEY,      /* byte order of the key */
-    KEYS_DUE,    /* hashes that may have expired fields: those with first at or before `now`, earliest first,
-                    of every database number */
+    KEYS_DUE, /* hashes that may have expired fields: those with a first_expiry at or before `now`, earliest
+                 first, of every database number */
     KEYS_EXPIRED /* rows whose expiry (not: deletion) is at or before `now`, earliest first, of every database
                     number; they come as they stand */
 };

@@ -231,8 +231,8 @@ static void put_hashes(const int64_t expiry[][3], size_t n)
         k.version = 1;
         for (int f = 0; f < 3; f++) {
             int64_t at = expiry[i][f];
-            if (at && (k.first == 0 || at < k.first))
-                k.first = at;
+            if (at && (k.first_expiry == 0 || at < k.first_expiry))
+                k.first_expiry = at;
             fields[f] = (struct item_row){
                 .ref = {.table = ITEM_HASH, .id = k.id, .name = slice_of(&"abc"[f], 1)},
                 .expire_at = at,
@@ -285,7 +285,7 @@ static void hashes_end_with_their_fields(void)
     k.seq = r.keys[0].seq;
     k.id = r.keys[0].id;
     k.size = 3;
-    k.first = 50;
+    k.first_expiry = 50;
     REQUIRE_OK(put_key_now(s, &k, &err), &err);
     expect_dead(1, 50, 1, 1);
     expect_dead(1, 1000, 1, 1); /* dead twice over, counted once */
@@ -303,7 +303,7 @@ static void due_hashes_come_by_their_moment(void)
     CHECK_OK(store_scan_keys(s, &q, add_key, &r, &err), &err);
     REQUIRE(r.nkeys == 4);
     CHECK_SLICE(r.keys[0].key, SLICE("s"));
-    CHECK_EQ(r.keys[0].first, 50);
+    CHECK_EQ(r.keys[0].first_expiry, 50);
     CHECK_EQ(r.keys[0].type, ROW_HASH); /* whatever its fields are */
     CHECK_SLICE(r.keys[3].key, SLICE("t"));
     rows_release(&r);

@@ -249,7 +249,7 @@ static inline struct item_scan any_item_scan(void)
 
 static inline bool is_dead(struct model *m, const struct key_row *k, int64_t now)
 {
-    if (k->type != ROW_HASH || k->first == 0 || k->first > now)
+    if (k->type != ROW_HASH || k->first_expiry == 0 || k->first_expiry > now)
         return false;
     int64_t n = 0;
     for (int i = 0; i < NAMES; i++) {
@@ -272,7 +272,7 @@ static inline bool key_within(const struct key_scan *q, const struct key_row *k)
     case KEYS_BY_SEQ_DESC:
         return k->seq < q->seq_below;
     case KEYS_DUE:
-        return k->type == ROW_HASH && k->first != 0 && k->first <= q->now;
+        return k->type == ROW_HASH && k->first_expiry != 0 && k->first_expiry <= q->now;
     case KEYS_EXPIRED:
         return k->expire_at > 0 && k->expire_at <= q->now && (!q->has_behind || is_behind(&q->behind, k));
     case KEYS_BY_KEY:
@@ -289,7 +289,7 @@ static inline int key_order(const struct key_scan *q, const struct key_row *a, c
     case KEYS_BY_SEQ_DESC:
         return sign(a->seq<b->seq, a->seq> b->seq);
     case KEYS_DUE:
-        return sign(a->first > b->first, a->first < b->first);
+        return sign(a->first_expiry > b->first_expiry, a->first_expiry < b->first_expiry);
     case KEYS_EXPIRED:
         return sign(a->expire_at > b->expire_at, a->expire_at < b->expire_at);
     case KEYS_BY_KEY:
