@@ -25,6 +25,7 @@
 #include "engine/engine.h"
 #include "exec/command.h"
 #include "exec/executor.h"
+#include "journal/journal.h"
 #include "server/workers.h"
 #include "sql/remote.h"
 #include "store/store.h"
@@ -240,6 +241,7 @@ static struct store_options store_options(const struct config *c)
         .busy_ms = (uint32_t)c->busy_timeout_ms,
         .timeout_ms = (uint32_t)c->store_timeout_ms,
         .lease_ms = (uint32_t)c->exclusive_lease_ms,
+        .replay = journal_replay,
     };
 }
 
@@ -357,7 +359,7 @@ static enum status open_store(const struct config *c, bool joins, struct store *
                                             .away_ms = (uint32_t)c->store_timeout_ms};
     bool plain = remote_is_url(c->store) && (c->journal_max == 0 || is_shared(c));
     options.joins = joins;
-    return plain ? store_open(&options, ret, err) : store_open_journaled(&options, &journal, ret, err);
+    return plain ? store_open(&options, ret, err) : journal_store_open(&options, &journal, ret, err);
 }
 
 #define WAIT_MIN_MS  100 /* between two tries to reach a database server, growing ... */

@@ -904,25 +904,3 @@ enum status jstore_open(struct store *reader, struct store *writer, const struct
     *ret = &s->base;
     return ST_OK;
 }
-
-enum status store_open_journaled(const struct store_options *o, const struct journal_options *j,
-                                 struct store **ret, struct error *err)
-{
-    struct store *reader = NULL, *writer = NULL;
-    struct store_options half = *o;
-    struct jpast past = {0};
-    half.page_cache /= 2;
-    half.journaled = true;
-    enum status st = store_open(&half, &writer, err);
-    if (st == ST_OK)
-        st = jrecover_or_keep(writer, o->url, &past, err);
-    half.read_only = true;
-    half.beside = writer;
-    if (st == ST_OK)
-        st = store_open(&half, &reader, err);
-    if (st == ST_OK)
-        return jstore_open(reader, writer, &past, o, j, ret, err);
-    memtable_free(past.mem);
-    store_close(writer);
-    return st;
-}

@@ -1,5 +1,5 @@
 /* The store with a journal: private to jstore.c (the owner's side), writer.c (the thread that writes) and
-   replay.c (what is left to do from last time). Everyone else sees store/store.h: store_open_journaled.
+   replay.c (what is left to do from last time). Everyone else sees journal/journal.h.
 
    Two sessions of one database: the owner reads through one, the store's thread writes through the other.
 
@@ -56,6 +56,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "journal/journal.h"
 #include "journal/memtable.h"
 #include "journal/merge.h"
 #include "store/store.h"

@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "journal/encoding.h"
 #include "journal/jstore.h"
-#include "sql/remote.h"
 
 #define SLICE_ROWS  50000
 #define SORT_ROWS   65536
@@ -164,10 +163,10 @@ static enum status read_all(struct store *writer, struct replay *r, struct error
 }
 
 /* What a person can do about it. The URL of a server may have a password. */
-static void advise(struct error *err, const char *url)
+static void advise(const struct store *writer, const char *url, struct error *err)
 {
     struct error what = *err;
-    if (remote_is_url(url))
+    if (writer->far)
         (void)error_set(err, what.code, "%s. Keep a copy of the database, then: larder check --salvage",
                         what.text);
     else
@@ -205,7 +204,7 @@ enum status jrecover_or_keep(struct store *writer, const char *url, struct jpast
     enum status st = read_all(writer, &r, err);
     bool applies = st == ST_OK && (r.rows || r.state.applying);
     if (r.damaged)
-        advise(err, url);
+        advise(writer, url, err);
     if (applies)
         st = apply_all(writer, &r, err);
     *ret = (struct jpast){.last = r.last, .applied = r.last};

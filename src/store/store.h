@@ -348,6 +348,10 @@ struct store {
                      */
 };
 
+/* With the tables to this process alone: brings what is left in their journal into them. url is for people.
+ */
+typedef enum status store_replay_fn(struct store *s, const char *url, struct error *err);
+
 struct store_options {
     const char *url; /* sqlite:PATH, a bare path, postgres://..., mysql://... */
     enum durability durability;
@@ -362,26 +366,16 @@ struct store_options {
        has had the tables meanwhile: then everything is ST_LOCKED from there on. */
     bool journaled;
     struct store *beside;
+    /* On a database server, of a store that writes: called when the store enters the tables, because a server
+       that did not end well may have left a journal (journal/journal.h has the function). */
+    store_replay_fn *replay;
     bool joins; /* a shared store that this process has open already: the tables are as they must be */
 };
 
 /* Opens (creating and migrating) the database and takes it for this process alone:
-   ST_LOCKED when another process has it, ST_NEWER when a newer version wrote it. */
+   ST_LOCKED when another process has it, ST_NEWER when a newer version wrote it. journal/journal.h opens the
+   same with a journal in front of the tables. */
 enum status store_open(const struct store_options *o, struct store **ret, struct error *err) MUST_CHECK;
-
-/* How a store with a journal (jstore.h) works. */
-struct journal_options {
-    uint64_t max_bytes; /* of changes that are not in the tables yet; 0: every commit goes into the tables */
-    uint32_t lag_ms;    /* how long the tables may be behind */
-    uint32_t few_rows;  /* when nothing waits, up to so many go straight into the tables */
-    uint32_t lock_ms;   /* how long commits wait for a lock that another process holds ... */
-    uint32_t away_ms;   /* ... and for a database server that cannot be reached */
-};
-
-/* The same with a journal in front of the tables and a thread that writes: commits become durable later. What
-   an earlier process left in the journal is brought into the tables first. */
-enum status store_open_journaled(const struct store_options *o, const struct journal_options *j,
-                                 struct store **ret, struct error *err) MUST_CHECK;
 
 /* Waits until everything committed is durable, and in the tables, then closes. s may be NULL. */
 static inline void store_close(struct store *s)

@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "check.h"
+#include "journal/journal.h"
 #include "sql/remote.h"
 #include "store/store.h"
 
@@ -77,6 +78,7 @@ static inline struct store_options options(void)
         .databases = DATABASES,
         .page_cache = 1 << 20,
         .busy_ms = 50,
+        .replay = journal_replay,
     };
 }
 

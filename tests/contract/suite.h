@@ -37,7 +37,7 @@ static inline enum status open_journaled(struct journal_options j, struct store 
 {
     struct store_options o = options();
     o.url = alone_url();
-    enum status st = store_open_journaled(&o, &j, ret, err);
+    enum status st = journal_store_open(&o, &j, ret, err);
     if (st != ST_OK)
         return st;
     stepping_ops = *(*ret)->ops;

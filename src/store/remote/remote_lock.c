@@ -20,7 +20,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "journal/jstore.h"
 #include "store/remote/remote_store.h"
 
 #define RETRY_NS 20000000
@@ -104,10 +103,9 @@ static void outwait(const struct rstore *s, const char *owner)
 /* With the tables to itself: nothing is left in the journal. */
 static enum status apply_journal(struct rstore *s, struct error *err)
 {
-    struct jpast past;
     bool shared = s->shared;
     s->shared = false; /* until the journal is in the tables it has them alone */
-    enum status st = jrecover(&s->base, s->url, &past, err);
+    enum status st = s->replay(&s->base, s->url, err);
     s->shared = shared;
     return st;
 }

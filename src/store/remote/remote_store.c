@@ -470,6 +470,7 @@ enum status remote_store_open(const struct store_options *o, struct store **ret,
     s->timeout_ms = o->timeout_ms ? o->timeout_ms : TIMEOUT_MS;
     s->busy_ms = o->busy_ms;
     s->lease_ms = o->lease_ms;
+    s->replay = o->replay;
     s->backoff_ms = BACKOFF_MIN_MS;
     s->databases = o->databases;
     s->soon = o->durability != DURABILITY_ALWAYS;

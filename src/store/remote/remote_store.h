@@ -104,10 +104,11 @@ struct rstore {
     /* See remote_lock.c. */
     char owner[LEASE_OWNER_BYTES]; /* what larder_meta calls us, when we have the tables for ourselves */
     uint32_t lease_ms;
-    struct lease own_lease; /* of one that has them for itself */
-    struct lease *lease;    /* that one, or of the session that this one reads beside; NULL: it needs none */
-    bool holds;             /* this connection has a lock that keeps others out, and they are ours */
-    bool beside;            /* only reads, beside the session that has them */
+    struct lease own_lease;  /* of one that has them for itself */
+    struct lease *lease;     /* that one, or of the session that this one reads beside; NULL: it needs none */
+    store_replay_fn *replay; /* what a server that did not end well left in the journal */
+    bool holds;              /* this connection has a lock that keeps others out, and they are ours */
+    bool beside;             /* only reads, beside the session that has them */
     bool fenced; /* what is remembered outlives a connection, if nobody else has had the tables meanwhile */
     /* Of a store with a journal: see remote_journal.c and remote_apply.c. */
     int64_t dropped_to; /* the journal has no rows up to here */
