@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "server/http_client.h"
 #include "server/worker_internal.h"
 #include "server/workers_internal.h"
@@ -66,7 +67,39 @@ void listeners_admit(struct worker *w, int which, struct conn conn)
         e->welcome(w, conn);
 }
 
+/* A connection that the first worker has accepted for another one. */
+struct accepted {
+    struct message message;
+    int which;        /* the listener that it came by */
+    struct conn conn; /* not attached to a loop */
+};
+
+static void receive_accepted(struct worker *w, struct message *m)
+{
+    const struct accepted *a = (const struct accepted *)m;
+    listeners_admit(w, a->which, a->conn);
+    mem_free(m);
+}
+
+static void discard_accepted(struct message *m)
+{
+    conn_close(&((struct accepted *)m)->conn);
+    mem_free(m);
+}
+
+static const struct message_kind accepted = {receive_accepted, discard_accepted};
+
 /* ---- on the first worker ---- */
+
+static void hand_over(struct worker *to, int which, struct conn conn)
+{
+    struct accepted *a = mem_zalloc(sizeof *a);
+    a->message.kind = &accepted;
+    a->which = which;
+    a->conn = conn;
+    mailbox_post(&to->mailbox, &a->message);
+    worker_wake(to);
+}
 
 /* Everybody who was let in counts, those whose handshake is not over included. */
 static uint32_t count_clients(const struct workers *t)
@@ -107,12 +140,10 @@ static void greet(struct server_listener *e, struct conn conn)
     conn.number = server_next_id(&t->server);
     int which = (int)(e - t->listeners);
     atomic_fetch_add_explicit(&w->nclients, 1, memory_order_relaxed);
-    if (w == first) {
+    if (w == first)
         listeners_admit(w, which, conn);
-    } else {
-        mailbox_post_conn(&w->mailbox, conn, which);
-        worker_wake(w);
-    }
+    else
+        hand_over(w, which, conn);
 }
 
 void listeners_watch(struct workers *t, bool on)

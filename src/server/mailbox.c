@@ -1,10 +1,6 @@
 #include "server/mailbox.h"
 
-#include <string.h>
-
-#include "base/mem.h"
-
-#define LINES_MAX ((size_t)64 << 20) /* bytes of lines that may wait */
+#define BYTES_MAX ((size_t)64 << 20) /* of bounded messages that may wait */
 
 void mailbox_init(struct mailbox *m)
 {
@@ -13,67 +9,66 @@ void mailbox_init(struct mailbox *m)
     m->end = &m->first;
 }
 
+/* Takes out all messages, oldest first. */
+static struct message *take(struct mailbox *m)
+{
+    pthread_mutex_lock(&m->lock);
+    struct message *first = m->first;
+    m->first = NULL;
+    m->end = &m->first;
+    m->bytes = 0;
+    pthread_mutex_unlock(&m->lock);
+    return first;
+}
+
 void mailbox_release(struct mailbox *m)
 {
-    bool lost;
-    for (struct letter *l = mailbox_take(m, &lost), *next; l; l = next) {
-        next = l->next;
-        if (l->listener >= 0)
-            conn_close(&l->conn);
-        letter_free(l);
+    for (struct message *it = take(m), *next; it; it = next) {
+        next = it->next;
+        if (it->kind->discard)
+            it->kind->discard(it);
     }
     pthread_mutex_destroy(&m->lock);
 }
 
 /* With the lock held. */
-static void add(struct mailbox *m, struct letter *l)
+static void add(struct mailbox *m, struct message *message)
 {
-    *m->end = l;
-    m->end = &l->next;
+    message->next = NULL;
+    *m->end = message;
+    m->end = &message->next;
 }
 
-void mailbox_post_conn(struct mailbox *m, struct conn conn, int listener)
+void mailbox_post(struct mailbox *m, struct message *message)
 {
-    struct letter *l = mem_zalloc(sizeof *l);
-    l->listener = listener;
-    l->conn = conn;
     pthread_mutex_lock(&m->lock);
-    add(m, l);
+    add(m, message);
     pthread_mutex_unlock(&m->lock);
 }
 
-void mailbox_post_line(struct mailbox *m, struct slice line)
+bool mailbox_post_bounded(struct mailbox *m, struct message *message, size_t bytes)
 {
-    struct letter *l = mem_zalloc(sizeof *l + line.n);
-    l->listener = -1;
-    memcpy(l->bytes, line.p, line.n);
-    l->line = slice_of(l->bytes, line.n);
     pthread_mutex_lock(&m->lock);
-    bool room = m->bytes + line.n <= LINES_MAX;
-    m->lost |= !room;
+    bool room = m->bytes + bytes <= BYTES_MAX;
     if (room) {
-        m->bytes += line.n;
-        add(m, l);
+        m->bytes += bytes;
+        add(m, message);
     }
     pthread_mutex_unlock(&m->lock);
-    if (!room)
-        letter_free(l);
+    return room;
 }
 
-struct letter *mailbox_take(struct mailbox *m, bool *ret_lost)
+void mailbox_post_once(struct mailbox *m, struct message *message)
 {
-    pthread_mutex_lock(&m->lock);
-    struct letter *l = m->first;
-    m->first = NULL;
-    m->end = &m->first;
-    m->bytes = 0;
-    *ret_lost = m->lost;
-    m->lost = false;
-    pthread_mutex_unlock(&m->lock);
-    return l;
+    if (!atomic_exchange(&message->waiting, true))
+        mailbox_post(m, message);
 }
 
-void letter_free(struct letter *l)
+void mailbox_read(struct mailbox *m, struct worker *w)
 {
-    mem_free(l);
+    for (struct message *it = take(m), *next; it; it = next) {
+        next = it->next;
+        atomic_store(&it->waiting, false); /* from here on it may be posted again */
+        it->kind->receive(w, it);
+    }
 }

@@ -62,9 +62,8 @@ static bool serve_blocked(struct worker *w)
 
 void poll_tend(struct worker *w)
 {
-    bool told = atomic_load_explicit(&w->mailbox.look, memory_order_relaxed);
-    if (told)
-        atomic_store(&w->mailbox.look, false);
+    bool told = w->told_to_look;
+    w->told_to_look = false;
     bool waiting = view_shared(w->executor.view) && w->executor.nwaiters;
     told |= wakeup_tend(w, waiting);
     if (!waiting) {

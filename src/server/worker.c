@@ -85,8 +85,28 @@ static void on_pause_over(evutil_socket_t fd, short what, void *arg)
 
 /* ---- what other threads want ---- */
 
-static void give_up_monitors(struct worker *w)
+/* A line for the clients that monitor. */
+struct monitor_line {
+    struct message message;
+    struct slice line;
+    char bytes[];
+};
+
+static void receive_line(struct worker *w, struct message *m)
 {
+    monitor_tell(&w->executor, ((struct monitor_line *)m)->line);
+    mem_free(m);
+}
+
+static void discard_line(struct message *m)
+{
+    mem_free(m);
+}
+
+/* A line found no room in the mailbox. */
+static void receive_lines_lost(struct worker *w, struct message *m)
+{
+    (void)m;
     log_warning("closing monitoring clients, which other workers outran", NULL);
     for (struct session *s = w->executor.first, *next; s; s = next) {
         next = s->next;
@@ -97,20 +117,15 @@ static void give_up_monitors(struct worker *w)
     }
 }
 
-static void read_mail(struct worker *w)
+static void receive_look(struct worker *w, struct message *m)
 {
-    bool lost;
-    for (struct letter *l = mailbox_take(&w->mailbox, &lost), *next; l; l = next) {
-        next = l->next;
-        if (l->listener >= 0)
-            listeners_admit(w, l->listener, l->conn);
-        else
-            monitor_tell(&w->executor, l->line);
-        letter_free(l);
-    }
-    if (lost)
-        give_up_monitors(w);
+    (void)m;
+    w->told_to_look = true;
 }
+
+static const struct message_kind monitor_line = {receive_line, discard_line};
+static const struct message_kind lines_lost = {receive_lines_lost, NULL};
+static const struct message_kind look_for_blocked = {receive_look, NULL};
 
 /* There is mail, or commits have become durable, or another worker wants this one to stand still: the loop
    looks for the last two itself. */
@@ -120,7 +135,8 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
     uint64_t ignored;
     ssize_t n = read(fd, &ignored, sizeof ignored);
     (void)n;
-    read_mail(arg);
+    struct worker *w = arg;
+    mailbox_read(&w->mailbox, w);
 }
 
 void worker_wake(struct worker *w)
@@ -138,14 +154,21 @@ static void wake_up(void *arg)
 static void look(struct executor *s)
 {
     struct worker *w = s->worker;
-    atomic_store(&w->mailbox.look, true);
+    mailbox_post_once(&w->mailbox, &w->look);
     worker_wake(w);
 }
 
 static void tell_monitors(struct executor *s, struct slice line)
 {
     struct worker *w = s->worker;
-    mailbox_post_line(&w->mailbox, line);
+    struct monitor_line *l = mem_zalloc(sizeof *l + line.n);
+    l->message.kind = &monitor_line;
+    memcpy(l->bytes, line.p, line.n);
+    l->line = slice_of(l->bytes, line.n);
+    if (!mailbox_post_bounded(&w->mailbox, &l->message, line.n)) {
+        mem_free(l);
+        mailbox_post_once(&w->mailbox, &w->lines_lost);
+    }
     worker_wake(w);
 }
 
@@ -411,6 +434,8 @@ enum status worker_new(struct workers *workers, struct engine *engine, struct wo
     set_form_limits(w);
     w->http = http_api_new(&w->executor);
     mailbox_init(&w->mailbox);
+    w->look.kind = &look_for_blocked;
+    w->lines_lost.kind = &lines_lost;
     for (int i = 0; i < LISTENERS; i++)
         w->arrivals[i] = (struct arrival){w, i};
     enum status st = open_loop(w, err);

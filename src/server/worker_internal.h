@@ -39,7 +39,9 @@ struct worker {
     struct http_api *http;
     struct event_base *base;
     struct mailbox mailbox;
-    _Atomic uint32_t nclients; /* that were let in and sent here, from then on until they have gone */
+    struct message look, lines_lost; /* posted at most once: see worker.c */
+    bool told_to_look;               /* for what blocked clients wait for */
+    _Atomic uint32_t nclients;       /* that were let in and sent here, from then on until they have gone */
     struct arrival arrivals[LISTENERS];
     struct handshakes handshakes;
     struct event *tick, *sweep_timer, *pause_timer, *poll_timer, *stop_event, *wake_event;
