@@ -7,6 +7,7 @@
 #include "exec/txn.h"
 #include "stats/info.h"
 #include "stats/latency.h"
+#include "stats/memory.h"
 #include "stats/slowlog.h"
 
 struct buf;
@@ -25,7 +26,6 @@ extern const struct command hash_expire_commands[];
 extern const struct command introspect_commands[];
 extern const struct command key_commands[];
 extern const struct command lcs_commands[];
-extern const struct command memory_commands[];
 extern const struct command object_commands[];
 extern const struct command range_commands[];
 extern const struct command scan_commands[];

@@ -7,6 +7,7 @@
 #include "base/num.h"
 #include "command/families.h"
 #include "command/scan.h"
+#include "command/string/value.h"
 #include "exec/args.h"
 
 /* ---- shared ---- */
@@ -178,11 +179,8 @@ static enum status hincrbyfloat(struct call *c)
         reply_error(c->reply, "ERR hash value is not a float");
         return ST_OK;
     }
-    v += by;
-    if (isnan(v) || isinf(v)) {
-        reply_error(c->reply, "ERR increment would produce NaN or Infinity");
+    if (!add_float(c, &v, by))
         return ST_OK;
-    }
     struct slice text = {out, num_format_long_double(out, v)};
     st = set_number(c, h, found ? &old : NULL, text);
     if (st == ST_OK)

@@ -74,14 +74,10 @@ static enum status randomkey(struct call *c)
 static enum status rename_key(struct call *c, bool if_free, bool *ret_done)
 {
     const struct row *row;
-    enum status st = arg_any(c, 1, &row);
+    enum status st = arg_present(c, 1, &row);
     *ret_done = false;
-    if (st != ST_OK)
+    if (st != ST_OK || !row)
         return st;
-    if (!row) {
-        reply_error(c->reply, ERR_NO_KEY);
-        return ST_OK;
-    }
     bool same = slice_eq(c->argv[1], c->argv[2]);
     if (if_free) {
         if (!same && (st = arg_any(c, 2, &row)) != ST_OK)

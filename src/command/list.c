@@ -185,14 +185,19 @@ static bool cut_range(int64_t size, int64_t *from, int64_t *to)
     return *from <= *to && *from < size;
 }
 
+/* The list under argv[1] and the places argv[2] and argv[3]; *ret_wrong: a mistake has been replied. */
+static enum status open_range(struct call *c, struct coll **ret, int64_t *from, int64_t *to, bool *ret_wrong)
+{
+    *ret_wrong = !arg_i64(c, 2, from, NULL) || !arg_i64(c, 3, to, NULL);
+    return *ret_wrong ? ST_OK : list_open(c, 1, ret, ret_wrong);
+}
+
 static enum status lrange(struct call *c)
 {
-    int64_t from, to;
-    if (!arg_i64(c, 2, &from, NULL) || !arg_i64(c, 3, &to, NULL))
-        return ST_OK;
     struct coll *list;
     bool wrong;
-    enum status st = list_open(c, 1, &list, &wrong);
+    int64_t from, to;
+    enum status st = open_range(c, &list, &from, &to, &wrong);
     if (st != ST_OK || wrong)
         return st;
     if (!list || !cut_range(coll_size(list), &from, &to)) {
@@ -208,13 +213,9 @@ static enum status lrange(struct call *c)
 static enum status lset(struct call *c)
 {
     const struct row *row;
-    enum status st = arg_any(c, 1, &row);
-    if (st != ST_OK)
+    enum status st = arg_present(c, 1, &row);
+    if (st != ST_OK || !row)
         return st;
-    if (!row) {
-        reply_error(c->reply, ERR_NO_KEY);
-        return ST_OK;
-    }
     struct coll *list;
     bool wrong;
     int64_t i;
@@ -234,12 +235,10 @@ static enum status lset(struct call *c)
 
 static enum status ltrim(struct call *c)
 {
-    int64_t from, to;
-    if (!arg_i64(c, 2, &from, NULL) || !arg_i64(c, 3, &to, NULL))
-        return ST_OK;
     struct coll *list;
     bool wrong;
-    enum status st = list_open(c, 1, &list, &wrong);
+    int64_t from, to;
+    enum status st = open_range(c, &list, &from, &to, &wrong);
     if (st != ST_OK || wrong)
         return st;
     reply_ok(c->reply);

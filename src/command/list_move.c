@@ -108,33 +108,45 @@ static enum status brpoplpush(struct call *c)
 
 /* ---- the first list that has something ---- */
 
+/* The first list among n keys from argv[first] on, and which argument that is. NULL: there is none, or
+   (*ret_wrong) a key of another type came first, which has been replied. */
+static enum status first_list(struct call *c, int first, int n, struct coll **ret, int *ret_i,
+                              bool *ret_wrong)
+{
+    enum status st = ST_OK;
+    *ret = NULL;
+    *ret_wrong = false;
+    for (int i = first; i < first + n && st == ST_OK && !*ret && !*ret_wrong; i++) {
+        *ret_i = i;
+        if (block_wants(c, c->argv[i]))
+            st = list_open(c, i, ret, ret_wrong);
+    }
+    return st;
+}
+
 /* BLPOP and BRPOP: the key and one item. */
 static enum status pop_or_wait(struct call *c, bool front)
 {
     int64_t timeout_us;
+    struct coll *list;
+    struct slice value;
+    int at;
+    bool wrong;
     if (!block_timeout_arg(c, c->argc - 1, &timeout_us))
         return ST_OK;
-    for (int i = 1; i < c->argc - 1; i++) {
-        struct coll *list;
-        bool wrong;
-        if (!block_wants(c, c->argv[i]))
-            continue;
-        enum status st = list_open(c, i, &list, &wrong);
-        if (st != ST_OK || wrong)
-            return st;
-        if (!list)
-            continue;
-        struct slice value;
-        st = coll_pop(list, front, &value);
-        if (st != ST_OK)
-            return st;
-        reply_array(c->reply, 2);
-        reply_bulk(c->reply, c->argv[i]);
-        reply_bulk(c->reply, value);
-        return coll_save(list);
+    enum status st = first_list(c, 1, c->argc - 2, &list, &at, &wrong);
+    if (st != ST_OK || wrong)
+        return st;
+    if (!list) {
+        block_on(c, ROW_LIST, 1, c->argc - 2, timeout_us);
+        return ST_OK;
     }
-    block_on(c, ROW_LIST, 1, c->argc - 2, timeout_us);
-    return ST_OK;
+    if ((st = coll_pop(list, front, &value)) != ST_OK)
+        return st;
+    reply_array(c->reply, 2);
+    reply_bulk(c->reply, c->argv[at]);
+    reply_bulk(c->reply, value);
+    return coll_save(list);
 }
 
 static enum status blpop(struct call *c)
@@ -182,23 +194,16 @@ static bool mpop_args(struct call *c, int at, struct mpop *m)
 
 static enum status mpop(struct call *c, const struct mpop *m, bool *ret_empty)
 {
-    *ret_empty = false;
-    for (int i = m->first; i < m->first + m->nkeys; i++) {
-        struct coll *list;
-        bool wrong;
-        if (!block_wants(c, c->argv[i]))
-            continue;
-        enum status st = list_open(c, i, &list, &wrong);
-        if (st != ST_OK || wrong)
-            return st;
-        if (!list)
-            continue;
-        reply_array(c->reply, 2);
-        reply_bulk(c->reply, c->argv[i]);
-        return list_pop(c, list, m->front, m->count);
-    }
-    *ret_empty = true;
-    return ST_OK;
+    struct coll *list;
+    int at;
+    bool wrong;
+    enum status st = first_list(c, m->first, m->nkeys, &list, &at, &wrong);
+    *ret_empty = st == ST_OK && !wrong && !list;
+    if (st != ST_OK || !list)
+        return st;
+    reply_array(c->reply, 2);
+    reply_bulk(c->reply, c->argv[at]);
+    return list_pop(c, list, m->front, m->count);
 }
 
 static enum status lmpop(struct call *c)

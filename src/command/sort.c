@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/num.h"
 #include "command/families.h"
-#include "command/value.h"
+#include "command/string/value.h"
 #include "engine/coll.h"
 #include "exec/args.h"
 

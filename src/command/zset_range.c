@@ -233,14 +233,19 @@ static bool read_ends(struct call *c, enum by by, struct select *s)
     return by == BY_SCORE ? score_range_read(c, 2, 3, &s->scores) : lex_range_read(c, 2, 3, &s->names);
 }
 
-static enum status count(struct call *c, enum by by)
+/* The sorted set under argv[1] and the ranks between argv[2] and argv[3]; NULL: it has been answered. */
+static enum status open_ends(struct call *c, enum by by, struct coll **ret, int64_t *from, int64_t *to)
 {
     struct select s;
+    *ret = NULL;
+    return read_ends(c, by, &s) ? open_range(c, &s, ret, from, to) : ST_OK;
+}
+
+static enum status count(struct call *c, enum by by)
+{
     struct coll *z;
     int64_t from, to;
-    if (!read_ends(c, by, &s))
-        return ST_OK;
-    enum status st = open_range(c, &s, &z, &from, &to);
+    enum status st = open_ends(c, by, &z, &from, &to);
     if (st == ST_OK && z)
         reply_integer(c->reply, from <= to ? to - from + 1 : 0);
     return st;
@@ -258,12 +263,9 @@ static enum status zlexcount(struct call *c)
 
 static enum status remove_range(struct call *c, enum by by)
 {
-    struct select s;
     struct coll *z;
     int64_t from, to;
-    if (!read_ends(c, by, &s))
-        return ST_OK;
-    enum status st = open_range(c, &s, &z, &from, &to);
+    enum status st = open_ends(c, by, &z, &from, &to);
     if (st != ST_OK || !z)
         return st;
     if (from <= to) {

@@ -52,6 +52,14 @@ enum status arg_any(struct call *c, int i, const struct row **ret)
     return view_get(c->view, call_db(c), c->argv[i], ret);
 }
 
+enum status arg_present(struct call *c, int i, const struct row **ret)
+{
+    enum status st = arg_any(c, i, ret);
+    if (st == ST_OK && !*ret)
+        reply_error(c->reply, ERR_NO_KEY);
+    return st;
+}
+
 enum status arg_row(struct call *c, int i, enum row_type type, const struct row **ret, bool *ret_wrong)
 {
     enum status st = arg_any(c, i, ret);

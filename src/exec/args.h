@@ -27,6 +27,9 @@ enum status arg_row(struct call *c, int i, enum row_type type, const struct row 
 /* Any live row under argv[i]. */
 enum status arg_any(struct call *c, int i, const struct row **ret) MUST_CHECK;
 
+/* The same, and "no such key" is replied when there is none. */
+enum status arg_present(struct call *c, int i, const struct row **ret) MUST_CHECK;
+
 /* "string", "hash", ...: what TYPE answers. */
 const char *row_type_name(enum row_type type);
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "command/families.h"
-#include "command/value.h"
+#include "command/string/value.h"
 
 #define PAGE_ITEMS 1000 /* of a collection, in the answer to a PUT */
 

@@ -5,6 +5,7 @@
 
 #include "engine/engine.h"
 #include "exec/executor.h"
+#include "store/store.h"
 
 struct sums {
     struct executor_stats stats; /* peak_memory: the highest */

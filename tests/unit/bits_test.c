@@ -1,5 +1,5 @@
 /* Bits: the fast ways against the slow ones, and the borders of BITFIELD's integers. */
-#include "command/bits.h"
+#include "command/string/bits.h"
 
 #include "base/rand.h"
 #include "check.h"

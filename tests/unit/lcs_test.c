@@ -1,6 +1,6 @@
 /* The bit-parallel LCS against the textbook's table: not only the same length but the same path, because
    which of several longest subsequences is returned is visible to clients. */
-#include "command/lcs.h"
+#include "command/string/lcs.h"
 
 #include <stdint.h>
 

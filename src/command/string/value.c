@@ -1,7 +1,8 @@
 /* String values as replies, and what limits them. */
-#include "command/value.h"
+#include "command/string/value.h"
 
 #include <assert.h>
+#include <math.h>
 
 #include "config/config.h"
 #include "exec/args.h"
@@ -63,4 +64,13 @@ enum status put_short(struct call *c, struct slice key, struct slice value, int6
     assert(value.n <= STORE_INLINE_BYTES);
     struct row_draft d = {.type = ROW_STRING, .value = value, .expire_at = expire_at, .form = form};
     return view_put(c->view, call_db(c), key, &d);
+}
+
+bool add_float(struct call *c, long double *v, long double by)
+{
+    *v += by;
+    if (!isnan(*v) && !isinf(*v))
+        return true;
+    reply_error(c->reply, "ERR increment would produce NaN or Infinity");
+    return false;
 }

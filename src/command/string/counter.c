@@ -1,9 +1,7 @@
 /* Strings that are numbers. The key keeps its expiry. */
-#include <math.h>
-
 #include "base/num.h"
 #include "command/families.h"
-#include "command/value.h"
+#include "command/string/value.h"
 #include "exec/args.h"
 
 static enum status add_integer(struct call *c, int64_t by)
@@ -71,11 +69,8 @@ static enum status incrbyfloat_command(struct call *c)
         reply_error(c->reply, ERR_NOT_FLOAT);
         return ST_OK;
     }
-    v += by;
-    if (isnan(v) || isinf(v)) {
-        reply_error(c->reply, "ERR increment would produce NaN or Infinity");
+    if (!add_float(c, &v, by))
         return ST_OK;
-    }
     struct slice text = {out, num_format_long_double(out, v)};
     st = put_short(c, c->argv[1], text, r ? r->expire_at : EXPIRE_NEVER, FORM_TEXT);
     if (st == ST_OK)

@@ -1,6 +1,6 @@
 /* Bits of byte strings, numbered as Redis does: bit 0 is the highest bit of the first byte. */
-#ifndef LARDER_COMMAND_BITS_H
-#define LARDER_COMMAND_BITS_H
+#ifndef LARDER_COMMAND_STRING_BITS_H
+#define LARDER_COMMAND_STRING_BITS_H
 
 #include <stdbool.h>
 #include <stdint.h>

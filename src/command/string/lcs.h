@@ -1,6 +1,6 @@
 /* The longest common subsequence of two strings. */
-#ifndef LARDER_COMMAND_LCS_H
-#define LARDER_COMMAND_LCS_H
+#ifndef LARDER_COMMAND_STRING_LCS_H
+#define LARDER_COMMAND_STRING_LCS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* What the commands on strings share. */
-#ifndef LARDER_COMMAND_VALUE_H
-#define LARDER_COMMAND_VALUE_H
+#ifndef LARDER_COMMAND_STRING_VALUE_H
+#define LARDER_COMMAND_STRING_VALUE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,6 +19,9 @@ bool range_within(int64_t *start, int64_t *end, int64_t size);
 
 /* May a string have size + more bytes (proto-max-bulk-len)? If not, the error has been replied. */
 bool value_fits(struct call *c, int64_t size, int64_t more);
+
+/* Adds to a floating point number; false: the error has been replied. */
+bool add_float(struct call *c, long double *v, long double by);
 
 /* Replaces a key by a short string, which is copied. */
 enum status put_short(struct call *c, struct slice key, struct slice value, int64_t expire_at,

@@ -2,7 +2,7 @@
    counter.c, bits in bit.c and bitfield.c. */
 #include "base/num.h"
 #include "command/families.h"
-#include "command/value.h"
+#include "command/string/value.h"
 #include "exec/args.h"
 
 /* ---- options of SET and GETEX ---- */

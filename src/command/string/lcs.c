@@ -9,7 +9,7 @@
    exactly when row i steps at j. Only every sqrt(na)-th row is kept on the way forth; the rows between two of
    them are computed again on the way back. So two strings of 64 KiB take 4 MiB and a tenth of a second
    instead of 16 GiB. */
-#include "command/lcs.h"
+#include "command/string/lcs.h"
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* Parts of strings. A string above 64 KiB is in chunks: these read and write only those that they touch. */
 #include "command/families.h"
-#include "command/value.h"
+#include "command/string/value.h"
 #include "exec/args.h"
 
 static enum status strlen_command(struct call *c)

@@ -1,10 +1,10 @@
 /* Strings as bits. A long string is read chunk by chunk, and only as far as a command needs. */
-#include "command/bit.h"
+#include "command/string/bit.h"
 
 #include "base/num.h"
-#include "command/bits.h"
 #include "command/families.h"
-#include "command/value.h"
+#include "command/string/bits.h"
+#include "command/string/value.h"
 #include "exec/args.h"
 #include "exec/executor.h"
 

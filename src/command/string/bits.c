@@ -1,5 +1,5 @@
 /* Counting, finding and combining bits, eight bytes at a time where it matters. */
-#include "command/bits.h"
+#include "command/string/bits.h"
 
 #include <assert.h>
 

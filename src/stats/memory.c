@@ -1,5 +1,5 @@
 /* MEMORY: what is in memory, and how much one key takes there. */
-#include "command/families.h"
+#include "stats/memory.h"
 
 #include "base/buf.h"
 #include "base/mem.h"

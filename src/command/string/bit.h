@@ -1,6 +1,6 @@
 /* What the bit commands share. */
-#ifndef LARDER_COMMAND_BIT_H
-#define LARDER_COMMAND_BIT_H
+#ifndef LARDER_COMMAND_STRING_BIT_H
+#define LARDER_COMMAND_STRING_BIT_H
 
 #include <stdbool.h>
 #include <stdint.h>

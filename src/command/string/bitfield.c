@@ -5,10 +5,10 @@
    a few bytes cost one read and one write, and operations far apart in a long string read only the chunks
    they touch. */
 #include "base/num.h"
-#include "command/bit.h"
-#include "command/bits.h"
 #include "command/families.h"
-#include "command/value.h"
+#include "command/string/bit.h"
+#include "command/string/bits.h"
+#include "command/string/value.h"
 #include "exec/args.h"
 
 #define WINDOW_BYTES STORE_CHUNK_BYTES
