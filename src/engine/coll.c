@@ -4,24 +4,10 @@
 
 #include "base/num.h"
 #include "engine/coll_internal.h"
+#include "store/item_tables.h"
 
 #define RESIDENT_BYTES (1u << 20) /* few but huge items stay in the tables */
 #define WHOLE_PAGE     128        /* a scan returns a collection up to this size at once, as Redis does */
-
-static enum item_table table_of(enum row_type type)
-{
-    switch (type) {
-    case ROW_HASH:
-        return ITEM_HASH;
-    case ROW_LIST:
-        return ITEM_LIST;
-    case ROW_SET:
-        return ITEM_SET;
-    default:
-        assert(type == ROW_ZSET);
-        return ITEM_ZSET;
-    }
-}
 
 /* ---- opening and saving ---- */
 
@@ -93,7 +79,7 @@ static struct coll *handle(struct view *v, uint32_t db, struct slice key, enum r
 {
     struct coll *c = arena_alloc(&v->scratch, sizeof *c);
     *c = (struct coll){
-        .v = v, .db = db, .key = key, .type = type, .table = table_of(type), .form = FORM_SMALL};
+        .v = v, .db = db, .key = key, .type = type, .table = item_table_of(type), .form = FORM_SMALL};
     return c;
 }
 

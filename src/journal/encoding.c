@@ -109,13 +109,13 @@ static void add_item(struct buf *out, const struct item_row *i)
     enum item_table t = i->ref.table;
     char *start = buf_reserve(out, MAX_FIXED + i->ref.name.n + i->value.n), *p = start;
     p = put_ref(p, ENTRY_ITEM, &i->ref);
-    if (item_valued(t))
+    if (item_has(t, COLUMN_VALUE))
         p = put_bytes(p, i->value);
-    if (item_scored(t))
+    if (item_has(t, COLUMN_SCORE))
         p = put_score(p, i->score);
-    if (t == ITEM_HASH)
+    if (item_has(t, COLUMN_EXPIRY))
         p = put_signed(p, i->expire_at);
-    if (item_counted(t))
+    if (item_has(t, COLUMN_ORD))
         p = put_signed(p, i->ord);
     out->len += (size_t)(p - start);
 }
@@ -292,13 +292,13 @@ static struct item_row get_item(struct reader *r)
 {
     struct item_row i = {.ref = get_ref(r)};
     enum item_table t = i.ref.table;
-    if (item_valued(t))
+    if (item_has(t, COLUMN_VALUE))
         i.value = get_bytes(r);
-    if (item_scored(t))
+    if (item_has(t, COLUMN_SCORE))
         i.score = get_score(r);
-    if (t == ITEM_HASH)
+    if (item_has(t, COLUMN_EXPIRY))
         i.expire_at = get_signed(r);
-    if (item_counted(t))
+    if (item_has(t, COLUMN_ORD))
         i.ord = get_signed(r);
     return i;
 }

@@ -352,16 +352,22 @@ static void count_version(struct group *g, uint8_t kind, const struct version *v
     if (kind == KIND_KEY) {
         g->expiring += keys_order_has(KEYS_EXPIRED, &v->key.row) ? n : 0;
         g->due += keys_order_has(KEYS_DUE, &v->key.row) ? n : 0;
-    } else if (kind == ITEM_HASH && !v->item.gone) {
+    } else if (!v->item.gone) {
         g->expiring += items_order_has(ITEMS_BY_EXPIRY, &v->item.row) ? n : 0;
     }
+}
+
+/* Whether rows of a kind may be in an order that is of rows with an expiry only. */
+static bool may_expire(uint8_t kind)
+{
+    return kind == KIND_KEY || (kind < ITEM_TABLES && item_has((enum item_table)kind, COLUMN_EXPIRY));
 }
 
 /* The state of a row is another one now, or none. */
 static void set_state(struct memtable *m, struct entry *e, struct version *v)
 {
     struct group *g = e->group;
-    if (e->kind == KIND_KEY || e->kind == ITEM_HASH) {
+    if (may_expire(e->kind)) {
         count_version(g, e->kind, e->now, (size_t)-1);
         count_version(g, e->kind, v, 1);
     }

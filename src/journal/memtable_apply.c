@@ -51,17 +51,19 @@ struct mem_apply {
 /* ---- places ---- */
 
 /* Major: which part of the tables in the highest bits, then what comes first there. */
+_Static_assert(2 + ITEM_TABLES <= 16, "a part has four bits");
+
 static uint64_t major_of(uint64_t part, uint64_t rest)
 {
     return part << 60 | (rest & (((uint64_t)1 << 60) - 1));
 }
 
-/* Fields of a hash stand in their table in the order in which they came, and that is mostly the order of
-   their numbers; other rows in the order of their names or positions. */
+/* Rows stand in their table in the order in which they came, which is mostly that of their numbers, or in the
+   order of their names or positions. */
 static uint64_t item_minor(const struct mem_item *i, size_t common)
 {
     const struct item_ref *r = &i->row.ref;
-    if (r->table == ITEM_HASH)
+    if (item_tables[r->table].by_arrival)
         return i->gone ? 0 : rank_of_number(i->row.ord);
     return item_named(r->table) ? rank_of_name(r->name, common) : rank_of_number(r->pos);
 }

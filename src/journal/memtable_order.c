@@ -448,8 +448,7 @@ const struct mem_key *mem_walk_key(struct mem_walk *w)
 
 void memtable_walk_items(struct memtable *m, const struct item_scan *q, struct mem_walk *w)
 {
-    assert(q->order != ITEMS_BY_SCORE || q->table == ITEM_ZSET);
-    assert(q->order != ITEMS_BY_EXPIRY || q->table == ITEM_HASH);
+    assert(item_ordered(q->table, q->order));
     *w = (struct mem_walk){.m = m, .query = q, .order = (int)q->order, .backward = q->reverse};
     struct group *g = memtable_group(m, q->table, q->id);
     if (g)

@@ -1,32 +1,11 @@
-/* What every holder of rows has to agree on: which columns a table's items have, and in which order scans
-   hand rows out. The SQL of sqlite_statements.c says the same to a database. */
+/* What every holder of rows has to agree on: in which order scans hand rows out, and which rows are in their
+   range. The stores' SQL says the same to a database. */
 #ifndef LARDER_STORE_ROWS_H
 #define LARDER_STORE_ROWS_H
 
 #include "base/arena.h"
+#include "store/item_tables.h"
 #include "store/store.h"
-
-/* Whether a table's items are found by name rather than by position. */
-static inline bool item_named(enum item_table t)
-{
-    return t == ITEM_HASH || t == ITEM_SET || t == ITEM_ZSET;
-}
-
-/* Which tables have a value, a score, a number or count. */
-static inline bool item_valued(enum item_table t)
-{
-    return t == ITEM_CHUNK || t == ITEM_HASH || t == ITEM_LIST || t == ITEM_ZBLOCK;
-}
-
-static inline bool item_scored(enum item_table t)
-{
-    return t == ITEM_ZSET || t == ITEM_ZBLOCK;
-}
-
-static inline bool item_counted(enum item_table t)
-{
-    return item_named(t) || t == ITEM_ZBLOCK;
-}
 
 /* A scan by score that begins before every member with its first score. */
 static inline bool begins_with_score(const struct item_scan *q)

@@ -28,15 +28,16 @@ enum row_type {
     ROW_DB = 100 /* only in larder_trash: id is the number of a flushed database */
 };
 
-/* The tables that hold the items of one key, each by the id in the key's row. */
+/* The tables that hold the items of one key, each by the id in the key's row. store/item_tables.c says which
+   columns and orders each of them has. The numbers are in the journal, so they never change. */
 enum item_table {
-    ITEM_CHUNK, /* a long string, in pieces of STORE_CHUNK_BYTES: (id, pos) */
-    ITEM_HASH,  /* (id, name): value, expire_at, ord */
-    ITEM_LIST,  /* (id, pos): value */
-    ITEM_SET,   /* (id, name): ord */
-    ITEM_ZSET,  /* (id, name): score, ord */
-    ITEM_ZBLOCK /* (id, pos): score, value, ord. A rank block of a large sorted set: pos is its number, score
-                   and value the place it begins at, ord how many members it has */
+    ITEM_CHUNK, /* a long string, in pieces of STORE_CHUNK_BYTES */
+    ITEM_HASH,
+    ITEM_LIST,
+    ITEM_SET,
+    ITEM_ZSET,
+    ITEM_ZBLOCK /* rank blocks of large sorted sets: pos is a block's number, score and value the place it
+                   begins at, ord how many members it has */
 };
 #define ITEM_TABLES 6
 
@@ -88,17 +89,18 @@ struct key_row {
 struct item_ref {
     enum item_table table;
     int64_t id;
-    struct slice name; /* HASH, SET, ZSET */
-    int64_t pos;       /* CHUNK, LIST, ZBLOCK */
+    struct slice name; /* one of these, see item_named */
+    int64_t pos;
 };
 
+/* Of what follows ref, a table has some columns (item_has); the others are zero. */
 struct item_row {
     struct item_ref ref;
-    struct slice value; /* CHUNK, HASH, LIST, ZBLOCK */
-    double score;       /* ZSET, ZBLOCK */
-    int64_t expire_at;  /* HASH */
-    int64_t ord; /* HASH, SET, ZSET: numbers the items of one id from 0 without gaps. A scan BY_SCORE reads
-                    the index alone and does not tell it: -1 */
+    struct slice value;
+    double score;
+    int64_t expire_at;
+    int64_t ord; /* of named items: numbers those of one id from 0 without gaps. A scan BY_SCORE reads the
+                    index alone and does not tell it: -1 */
     bool fresh;  /* in a change set: no such item was there before */
 };
 
@@ -186,8 +188,9 @@ enum item_order {
     ITEMS_BY_POS,
     ITEMS_BY_ORD,
     ITEMS_BY_SCORE,
-    ITEMS_BY_EXPIRY /* of a hash, those that have one */
+    ITEMS_BY_EXPIRY /* those that have one */
 };
+#define ITEM_ORDERS 5
 
 /* A range of one id's items, in the order that its table has. Bounds are inclusive and optional. */
 struct item_scan {

@@ -148,18 +148,18 @@ static void change_item(void)
         memtable_del_item(ACTIVE, &row.ref, ++w.ticket);
         i->there = false;
     } else {
-        if (item_valued(t))
+        if (item_has(t, COLUMN_VALUE))
             row.value = any_value();
-        if (item_scored(t))
+        if (item_has(t, COLUMN_SCORE))
             row.score = scores[roll(sizeof scores / sizeof scores[0])];
-        if (t == ITEM_HASH)
+        if (item_has(t, COLUMN_EXPIRY))
             row.expire_at = any_moment();
-        if (item_counted(t))
+        if (item_has(t, COLUMN_ORD))
             row.ord = roll(NAMES);
         memtable_put_item(ACTIVE, &row, item_is_fresh(&row.ref), ++w.ticket);
         *i = (struct model_item){true, row};
     }
-    if (t == ITEM_HASH)
+    if (item_has(t, COLUMN_EXPIRY))
         touch_owners(id + 1);
 }
 

@@ -226,15 +226,15 @@ static void put_table(struct rstore *s, enum item_table t, const struct item_row
     p[np++] = item_named(t) ? param_slices(names) : param_i64s(places);
     if (item_named(t))
         p[np++] = param_slices(rests);
-    if (item_valued(t))
+    if (item_has(t, COLUMN_VALUE))
         p[np++] = param_slices(values);
-    if (item_scored(t))
+    if (item_has(t, COLUMN_SCORE))
         p[np++] = param_doubles(scores);
-    if (t == ITEM_HASH)
+    if (item_has(t, COLUMN_EXPIRY))
         p[np++] = param_i64s(expiries);
-    if (item_counted(t))
+    if (item_has(t, COLUMN_ORD))
         p[np++] = param_i64s(ords);
-    if (item_scored(t) && s->conn->dialect == REMOTE_MARIADB)
+    if (item_has(t, COLUMN_SCORE) && s->conn->dialect == REMOTE_MARIADB)
         p[np++] = param_i64s(bits);
     struct request r = {.text = rtext_put_items(s, t), .params = p, .nparams = np, .nrows = n};
     remote_add(s->conn, &r);

@@ -49,13 +49,13 @@ enum status rread_take_item(void *arg, const struct remote_row *row)
         r.ref.name = take_name(f, remote_bytes(row, 1), remote_bytes(row, 2));
     else
         r.ref.pos = remote_i64(row, 1);
-    if (item_valued(t))
+    if (item_has(t, COLUMN_VALUE))
         r.value = copy(f, remote_bytes(row, 3));
-    if (item_scored(t))
+    if (item_has(t, COLUMN_SCORE))
         r.score = row->binary ? remote_double(row, 4) : score_of_bits(remote_i64(row, 4));
-    if (t == ITEM_HASH)
+    if (item_has(t, COLUMN_EXPIRY))
         r.expire_at = remote_i64(row, 5);
-    if (item_counted(t))
+    if (item_has(t, COLUMN_ORD))
         r.ord = remote_i64(row, 6);
     VEC_PUSH(f->items, f->n, f->cap) = r;
     return ST_OK;

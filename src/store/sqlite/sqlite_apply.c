@@ -144,13 +144,13 @@ static enum status put_item(struct sqlite_store *s, const struct item_row *r, st
     if (st != ST_OK)
         return st;
     bind_ref(q, &r->ref);
-    if (item_valued(t))
+    if (item_has(t, COLUMN_VALUE))
         sql_bind_blob(q, 3, r->value);
-    if (item_scored(t))
+    if (item_has(t, COLUMN_SCORE))
         sql_bind_double(q, 4, r->score);
-    if (t == ITEM_HASH)
+    if (item_has(t, COLUMN_EXPIRY))
         sql_bind_i64(q, 5, r->expire_at);
-    if (item_counted(t))
+    if (item_has(t, COLUMN_ORD))
         sql_bind_i64(q, 6, r->ord);
     return sql_run(q, err);
 }

@@ -30,13 +30,13 @@ static struct item_row read_item(struct sql_stmt *q, enum item_table table, int6
         r.ref.name = sql_column_blob(q, 0);
     else
         r.ref.pos = sql_column_i64(q, 0);
-    if (item_valued(table))
+    if (item_has(table, COLUMN_VALUE))
         r.value = sql_column_blob(q, 1);
-    if (item_scored(table))
+    if (item_has(table, COLUMN_SCORE))
         r.score = sql_column_double(q, 2);
-    if (table == ITEM_HASH)
+    if (item_has(table, COLUMN_EXPIRY))
         r.expire_at = sql_column_i64(q, 3);
-    if (item_counted(table))
+    if (item_has(table, COLUMN_ORD))
         r.ord = sql_column_i64(q, 4);
     return r;
 }
