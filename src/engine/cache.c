@@ -3,114 +3,39 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-#define SEGMENT_BITS 10
-#define SEGMENT      (1u << SEGMENT_BITS)
-#define EVICT_STEPS  65536
+#define EVICT_STEPS 65536
 
-/* Buckets 0 .. low + split are in use, where low + 1 is a power of two: those below split have been divided
-   already and are addressed with one bit more. They live in segments that never move. */
 struct cache {
-    struct row ***segments;
-    size_t nsegments;
-    size_t segments_cap;
-    size_t low;
-    size_t split;
+    struct map rows;
     size_t hand;
     size_t budget;
     struct cache_stats stats;
 };
 
-static size_t bucket_count(const struct cache *c)
-{
-    return c->low + 1 + c->split;
-}
-
-static struct row **bucket_at(const struct cache *c, size_t i)
-{
-    return &c->segments[i >> SEGMENT_BITS][i & (SEGMENT - 1)];
-}
-
-static struct row **bucket_of(const struct cache *c, uint32_t hash)
-{
-    size_t i = hash & c->low;
-    if (i < c->split)
-        i = hash & (c->low * 2 + 1);
-    return bucket_at(c, i);
-}
-
-static void add_segment(struct cache *c)
-{
-    if (c->nsegments == c->segments_cap) {
-        c->segments_cap = c->segments_cap ? c->segments_cap * 2 : 8;
-        c->segments = mem_realloc(c->segments, c->segments_cap * sizeof *c->segments);
-    }
-    struct row **segment = mem_zalloc(SEGMENT * sizeof *segment);
-    c->stats.bytes += mem_size(segment);
-    c->segments[c->nsegments++] = segment;
-}
-
-/* Divides one bucket in two. */
-static void grow(struct cache *c)
-{
-    size_t fresh = bucket_count(c);
-    if (fresh >> SEGMENT_BITS == c->nsegments)
-        add_segment(c);
-    struct row **from = bucket_at(c, c->split);
-    struct row **to = bucket_at(c, fresh);
-    size_t bit = c->low + 1;
-    while (*from) {
-        struct row *r = *from;
-        if (r->hash & bit) {
-            *from = r->next;
-            r->next = *to;
-            *to = r;
-        } else {
-            from = &r->next;
-        }
-    }
-    if (++c->split > c->low) {
-        c->low = c->low * 2 + 1;
-        c->split = 0;
-    }
-}
-
-static void start(struct cache *c)
-{
-    add_segment(c);
-    c->low = SEGMENT - 1;
-    c->split = 0;
-    c->hand = 0;
-}
-
 struct cache *cache_new(size_t budget)
 {
     struct cache *c = mem_zalloc(sizeof *c);
     c->budget = budget;
-    start(c);
     return c;
 }
 
-static void free_segments(struct cache *c)
+static struct row *row_of(struct map_link *l)
 {
-    for (size_t i = 0; i < c->nsegments; i++) {
-        c->stats.bytes -= mem_size(c->segments[i]);
-        mem_free(c->segments[i]);
-    }
-    c->nsegments = 0;
+    return (struct row *)l;
+}
+
+static void free_row(void *arg, struct map_link *l)
+{
+    (void)arg;
+    row_free(row_of(l));
 }
 
 void cache_free(struct cache *c)
 {
     if (!c)
         return;
-    for (size_t i = 0; i < bucket_count(c); i++) {
-        for (struct row *r = *bucket_at(c, i), *next; r; r = next) {
-            next = r->next;
-            row_free(r);
-        }
-    }
-    free_segments(c);
-    mem_free(c->segments);
+    map_each(&c->rows, free_row, NULL);
+    map_release(&c->rows);
     mem_free(c);
 }
 
@@ -131,10 +56,10 @@ uint32_t cache_hash(uint32_t db, struct slice key)
 
 struct row *cache_peek(const struct cache *c, uint32_t db, struct slice key, uint32_t hash)
 {
-    struct row *r = *bucket_of(c, hash);
-    while (r && !(r->hash == hash && r->db == db && slice_eq(row_key(r), key)))
-        r = r->next;
-    return r;
+    struct map_link *l = map_first(&c->rows, hash);
+    while (l && !(l->hash == hash && l->tag == db && slice_eq(row_key(row_of(l)), key)))
+        l = l->next;
+    return row_of(l);
 }
 
 struct row *cache_find(struct cache *c, uint32_t db, struct slice key, uint32_t hash)
@@ -152,54 +77,43 @@ struct row *cache_find(struct cache *c, uint32_t db, struct slice key, uint32_t 
 
 void cache_fetch_bucket(const struct cache *c, uint32_t hash)
 {
-    __builtin_prefetch(bucket_of(c, hash));
+    if (c->rows.count)
+        __builtin_prefetch(map_chain(&c->rows, hash));
 }
 
 /* The header, the key and a short value. */
-static void fetch(const struct row *r)
+static void fetch(const struct map_link *l)
 {
-    __builtin_prefetch(r);
-    __builtin_prefetch((const char *)r + 64);
-    __builtin_prefetch((const char *)r + 128);
+    __builtin_prefetch(l);
+    __builtin_prefetch((const char *)l + 64);
+    __builtin_prefetch((const char *)l + 128);
 }
 
 void cache_fetch_first(const struct cache *c, uint32_t hash)
 {
-    const struct row *r = *bucket_of(c, hash);
-    if (r)
-        fetch(r);
+    const struct map_link *l = map_first(&c->rows, hash);
+    if (l)
+        fetch(l);
 }
 
 void cache_fetch_row(const struct cache *c, uint32_t hash)
 {
-    const struct row *r = *bucket_of(c, hash);
-    if (r && r->hash != hash && r->next)
-        fetch(r->next);
+    const struct map_link *l = map_first(&c->rows, hash);
+    if (l && l->hash != hash && l->next)
+        fetch(l->next);
 }
 
 void cache_add(struct cache *c, struct row *r)
 {
-    struct row **bucket = bucket_of(c, r->hash);
-    r->next = *bucket;
-    *bucket = r;
-    c->stats.bytes += mem_size(r);
-    if (++c->stats.rows > bucket_count(c))
-        grow(c);
-}
-
-static struct row **link_to(struct cache *c, const struct row *r)
-{
-    struct row **link = bucket_of(c, r->hash);
-    while (*link != r)
-        link = &(*link)->next;
-    return link;
+    size_t before = c->rows.bytes;
+    map_add(&c->rows, &r->link);
+    c->stats.bytes += c->rows.bytes - before + mem_size(r);
+    c->stats.rows++;
 }
 
 void cache_replace(struct cache *c, struct row *old, struct row *fresh)
 {
-    struct row **link = link_to(c, old);
-    fresh->next = old->next;
-    *link = fresh;
+    map_replace(&c->rows, &old->link, &fresh->link);
     if (row_footprint(fresh) == row_footprint(old)) /* what asking the allocator would only confirm */
         return;
     c->stats.bytes += mem_size(fresh);
@@ -208,60 +122,64 @@ void cache_replace(struct cache *c, struct row *old, struct row *fresh)
 
 void cache_remove(struct cache *c, struct row *r)
 {
-    *link_to(c, r) = r->next;
+    size_t before = c->rows.bytes;
+    map_remove(&c->rows, &r->link);
+    c->stats.bytes -= before - c->rows.bytes + mem_size(r);
+    c->stats.rows--;
+}
+
+/* Frees the row at a place in a chain. */
+static void drop(struct cache *c, struct map_link **at)
+{
+    struct row *r = row_of(*at);
+    map_cut(&c->rows, at);
     c->stats.bytes -= mem_size(r);
     c->stats.rows--;
+    row_free(r);
 }
 
 void cache_evict(struct cache *c, size_t others)
 {
     for (int steps = 0; c->stats.bytes + others > c->budget && c->stats.rows > 0 && steps < EVICT_STEPS;
          steps++) {
-        if (++c->hand >= bucket_count(c))
+        if (++c->hand >= map_buckets(&c->rows))
             c->hand = 0;
-        struct row **link = bucket_at(c, c->hand);
-        while (*link) {
-            struct row *r = *link;
-            if (r->dirty) {
-                link = &r->next;
-            } else if (r->heat) {
-                r->heat--;
-                link = &r->next;
-            } else {
-                *link = r->next;
-                c->stats.bytes -= mem_size(r);
-                c->stats.rows--;
+        struct map_link **at = map_bucket(&c->rows, c->hand);
+        while (*at) {
+            struct row *r = row_of(*at);
+            if (!r->dirty && r->heat == 0) {
+                drop(c, at);
                 c->stats.evicted++;
-                row_free(r);
+                continue;
             }
+            if (!r->dirty)
+                r->heat--;
+            at = &r->link.next;
         }
     }
 }
 
 void cache_drop(struct cache *c)
 {
-    struct row *kept = NULL;
-    for (size_t i = 0; i < bucket_count(c); i++) {
-        for (struct row *r = *bucket_at(c, i), *next; r; r = next) {
-            next = r->next;
-            c->stats.bytes -= mem_size(r);
-            c->stats.rows--;
-            if (r->dirty) {
-                r->next = kept;
-                kept = r;
+    struct map kept = {0};
+    for (size_t i = 0; i < map_buckets(&c->rows); i++) {
+        struct map_link **at = map_bucket(&c->rows, i);
+        while (*at) {
+            struct map_link *l = *at;
+            if (row_of(l)->dirty) {
+                map_cut(&c->rows, at);
+                map_add(&kept, l);
             } else {
+                drop(c, at);
                 c->stats.dropped++;
-                row_free(r);
             }
         }
     }
-    free_segments(c);
-    start(c);
-    while (kept) {
-        struct row *next = kept->next;
-        cache_add(c, kept);
-        kept = next;
-    }
+    c->stats.bytes -= c->rows.bytes;
+    map_release(&c->rows);
+    c->rows = kept;
+    c->stats.bytes += kept.bytes;
+    c->hand = 0;
 }
 
 const struct cache_stats *cache_get_stats(const struct cache *c)

@@ -1,9 +1,8 @@
 /* The rows in memory, found by (db, key): clean ones that may be evicted, dirty ones that may not.
 
-   A hash table that grows one bucket at a time (linear hashing), so that no insert ever pays for all. When
-   the clean rows take more than the budget, a hand goes round the buckets: a row that was hit since the last
-   visit cools down by one, a cold one is dropped. New rows start cold, so a scan cannot push out what is in
-   use. */
+   A map (base/map.h) that grows one bucket at a time. When the clean rows take more than the budget, a hand
+   goes round the buckets: a row that was hit since the last visit cools down by one, a cold one is dropped.
+   New rows start cold, so a scan cannot push out what is in use. */
 #ifndef LARDER_ENGINE_CACHE_H
 #define LARDER_ENGINE_CACHE_H
 

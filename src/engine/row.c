@@ -29,8 +29,8 @@ struct row *row_new(const struct key_row *k, uint32_t hash)
     assert(k->key.n <= UINT32_MAX && k->value.n <= UINT32_MAX);
     struct row *r = mem_alloc(sizeof *r + head + k->key.n + k->value.n);
     *r = (struct row){
-        .hash = hash,
-        .db = k->db,
+        .link.hash = hash,
+        .link.tag = k->db,
         .nkey = (uint32_t)k->key.n,
         .nvalue = (uint32_t)k->value.n,
         .type = (uint8_t)k->type,
@@ -61,7 +61,7 @@ struct key_row row_to_key(const struct row *r)
     struct row_ext e = row_items(r);
     return (struct key_row){
         .seq = r->seq,
-        .db = r->db,
+        .db = row_db(r),
         .key = row_key(r),
         .type = (enum row_type)r->type,
         .id = e.id,

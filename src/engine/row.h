@@ -8,13 +8,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/map.h"
 #include "base/slice.h"
 #include "store/store.h"
 
 struct row {
-    struct row *next; /* in its bucket */
-    uint32_t hash;
-    uint32_t db; /* number in the tables */
+    struct map_link link; /* in the cache; its tag is the database's number in the tables */
     uint32_t nkey;
     uint32_t nvalue;
     uint8_t type;     /* enum row_type; ROW_NONE: known to be absent, or deleted */
@@ -51,6 +50,12 @@ struct row_ext {
     int64_t size;
     int64_t first;
 };
+
+/* The database's number in the tables. */
+static inline uint32_t row_db(const struct row *r)
+{
+    return r->link.tag;
+}
 
 static inline struct slice row_key(const struct row *r)
 {

@@ -139,7 +139,7 @@ static void count_expired(struct view *v, const struct row *r)
 {
     if (r->type == ROW_NONE)
         return;
-    uint64_t mark = hash_bytes(row_key(r), (uint64_t)r->version ^ (uint64_t)r->db << 48) | 1;
+    uint64_t mark = hash_bytes(row_key(r), (uint64_t)r->version ^ (uint64_t)row_db(r) << 48) | 1;
     uint64_t *place = &v->expired_marks[mark / 2 % VIEW_EXPIRED_MARKS];
     v->stats->expired_on_read += *place != mark;
     *place = mark;
@@ -220,7 +220,7 @@ static void install(struct view *v, struct row *old, const struct key_row *k, en
 {
     if (v->watch_ready)
         note_ready(v, old, k);
-    struct row *fresh = row_new(k, old->hash);
+    struct row *fresh = row_new(k, old->link.hash);
     fresh->dirty = 1;
     fresh->ticket = v->ticket;
     fresh->heat = old->heat;
@@ -268,7 +268,7 @@ void view_amend(struct view *v, struct row *old, const struct row_draft *d, int6
         discard_items(v, old);
     struct key_row k = {
         .seq = old->seq,
-        .db = old->db,
+        .db = row_db(old),
         .key = row_key(old),
         .type = d->type,
         .id = d->id,
@@ -294,7 +294,7 @@ static void install_deleted(struct view *v, struct row *old)
 {
     struct key_row k = {
         .seq = old->seq,
-        .db = old->db,
+        .db = row_db(old),
         .key = row_key(old),
         .type = ROW_NONE,
         .version = next_version(v, old),
@@ -350,7 +350,7 @@ enum status view_move(struct view *v, uint32_t from_db, struct slice from, uint3
     discard_items(v, target);
     struct key_row k = row_to_key(source);
     k.seq = target->seq;
-    k.db = target->db;
+    k.db = row_db(target);
     k.key = to;
     k.version = next_version(v, target);
     install(v, target, &k, (enum row_form)source->form);
@@ -458,9 +458,9 @@ void view_counts(const struct view *v, struct db_row *ret)
     struct db_row *d = ret; /* changes of one database tend to come together */
     for (size_t i = 0; i < v->nchanges; i++) {
         const struct change *c = &v->changes[i];
-        for (uint32_t k = 0; d->number != c->now->db && k < v->ndbs; k++)
+        for (uint32_t k = 0; d->number != row_db(c->now) && k < v->ndbs; k++)
             d = &ret[k];
-        if (d->number == c->now->db) {
+        if (d->number == row_db(c->now)) {
             d->keys += counts_key(c->now) - counts_key(c->was);
             d->expires += counts_expiry(c->now) - counts_expiry(c->was);
         }
@@ -473,7 +473,7 @@ void view_counts(const struct view *v, struct db_row *ret)
 static void touch_appeared(struct view *v, const struct row_undo *u)
 {
     if (v->nwatches && u->fresh->type != ROW_NONE && !live(v, u->old))
-        view_touch(v, u->fresh->db, row_key(u->fresh));
+        view_touch(v, row_db(u->fresh), row_key(u->fresh));
 }
 
 /* Of a row that several steps changed, only the first and the last state matter. */
