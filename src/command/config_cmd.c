@@ -154,7 +154,7 @@ static int apply(struct call *c, int end, struct error *err)
     struct executor *s = c->executor;
     for (int i = 2; i < end; i += 2) {
         const struct option *o = config_find(c->argv[i]);
-        if (s->config_changed && s->config_changed(s, o, err) != ST_OK)
+        if (s->config_changed && s->config_changed(s, o, c->result, err) != ST_OK)
             return i;
     }
     return end;

@@ -75,7 +75,7 @@ static enum status debug_clock(struct call *c)
         }
         clock_fake_us(base + ms * 1000);
     }
-    c->executor->end_batch = true;
+    c->result->ends = true;
     reply_ok(c->reply);
     return ST_OK;
 }

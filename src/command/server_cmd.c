@@ -50,8 +50,8 @@ static enum status wait_command(struct call *c)
    worker does that behind this batch's commit, and turns the reply into an error if it fails. */
 static void ask_for_sync(struct call *c)
 {
-    c->executor->sync_wanted = true;
-    c->executor->end_batch = true;
+    c->result->sync = true;
+    c->result->ends = true;
 }
 
 static enum status save(struct call *c)
@@ -104,7 +104,7 @@ static enum status shutdown_command(struct call *c)
     } else if (abort) {
         reply_error(c->reply, "ERR No shutdown in progress.");
     } else {
-        c->executor->stopping = true;
+        c->result->stops = true;
         c->session->ops->close(c->session, true);
     }
     return ST_OK;

@@ -295,7 +295,7 @@ static bool serve(struct executor *s, struct blocked *k, struct slice key, const
     bool kept = is_kept(k); /* then it outlives the batch by itself */
     if (!kept)
         arena_adopt(view_arena(s->view), &k->arena);
-    int64_t wait = command_serve(s, c, k->cmd, argv, k->argc, reply, key, write_err);
+    struct command_result result = command_serve(s, c, k->cmd, argv, k->argc, reply, key, write_err);
     bool served = reply->ops->mark(reply) != mark;
     if (served) {
         block_forget(s, c);
@@ -305,7 +305,7 @@ static bool serve(struct executor *s, struct blocked *k, struct slice key, const
         for (int i = 0; i < k->argc; i++)
             k->argv[i] = arena_copy(&k->arena, argv[i]);
     }
-    c->ops->reply_end(c, wait);
+    c->ops->reply_end(c, result.ticket);
     return served;
 }
 

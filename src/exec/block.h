@@ -3,9 +3,9 @@
    The handler of a blocking command tries its keys. If none has anything and the client may wait (not inside
    EXEC), it calls block_on: its arguments are copied, nothing is replied, and the client's later commands
    wait behind it. When a command, or a whole EXEC, has made a list or sorted set appear under a key,
-   block_serve runs the waiting commands again, in the same batch, right behind it: key by key in the order in
-   which they appeared, and for each key the clients in the order in which they blocked. A command that is
-   served so looks at that key alone (block_wants). What it takes is gone from the tables in the same
+   the transaction's loop runs the waiting commands again right behind it (block_serve): key by key in the
+   order in which they appeared, and for each key the clients in the order in which they blocked. A command
+   that is served so looks at that key alone (block_wants). What it takes is gone from the tables in the same
    transaction that brings the other client's push there; a client that disconnects while it waits has taken
    nothing.
 
@@ -42,7 +42,8 @@ void block_on(struct call *c, enum row_type type, int first, int nkeys, int64_t 
 /* When a batch has begun: whether the view is to remember what appears. */
 void block_begin(struct executor *s);
 
-/* After each command: serves whoever waits for what it made appear. */
+/* Between two calls of a transaction: serves whoever waits for what the first made appear. Costs a load while
+   nobody waits. */
 void block_serve(struct executor *s, const struct error *write_err);
 
 /* In a batch: whatever this server's clients wait for may be there, whoever made it. Serves them. */

@@ -16,6 +16,26 @@ struct executor;
 struct session;
 struct command;
 
+/* What has to follow when a command has run. The caller does it (server/transaction.c). */
+struct command_result {
+    int64_t ticket;  /* must be durable before the reply may leave; 0: it need not wait */
+    bool ends;       /* the commands that follow belong to another transaction */
+    bool sync;       /* SAVE: the reply leaves when the database has been synced behind the commit */
+    bool durability; /* CONFIG SET durability: so does this one, when the store writes by the new setting */
+    bool stops;      /* SHUTDOWN: the process ends after this batch */
+};
+
+/* Adds what one command wants to what those before it do. */
+static inline void command_result_add(struct command_result *to, struct command_result one)
+{
+    if (one.ticket > to->ticket)
+        to->ticket = one.ticket;
+    to->ends |= one.ends;
+    to->sync |= one.sync;
+    to->durability |= one.durability;
+    to->stops |= one.stops;
+}
+
 /* One command on its way. */
 struct call {
     struct executor *executor;
@@ -26,8 +46,9 @@ struct call {
     struct reply *reply;
     struct view *view;
     struct arena
-        *arena;        /* for this call only; what a view write keeps until the commit goes to view_arena() */
-    struct error *err; /* filled by whoever returns a status other than ST_OK */
+        *arena; /* for this call only; what a view write keeps until the commit goes to view_arena() */
+    struct command_result *result; /* of the whole call; commands that run within it add to it */
+    struct error *err;             /* filled by whoever returns a status other than ST_OK */
     const struct error *write_err; /* why nothing can be written in this batch; code ST_OK: it can */
     bool serving; /* a blocked command gets another chance, because serving_key has something now */
     struct slice serving_key;
@@ -167,10 +188,11 @@ int command_keys(const struct command *c, const struct slice *argv, int argc, in
                  uint32_t *ret_flags, int cap);
 
 /* Runs one command to its reply: lookup, arity, authentication, flags, handler, statistics. `known` was found
-   by command_find while the batch was gathered, or is NULL when there is no such command. Returns the ticket
-   that must be durable before the reply may leave, 0 when it need not wait. */
-int64_t command_run(struct executor *executor, struct session *session, const struct command *known,
-                    const struct slice *argv, int argc, struct reply *reply, const struct error *write_err);
+   by command_find while the batch was gathered, or is NULL when there is no such command. Blocked
+   clients are not served: the caller does that behind it (block_serve). */
+struct command_result command_run(struct executor *executor, struct session *session,
+                                  const struct command *known, const struct slice *argv, int argc,
+                                  struct reply *reply, const struct error *write_err);
 
 /* Whether a command can have so many words. */
 bool command_arity_fits(const struct command *cmd, int argc);
@@ -190,9 +212,9 @@ void command_run_apart(struct call *outer, const struct command *cmd, const stru
 
 /* Runs a command that was blocked, with the key that has something for it now. Nothing replied: it waits on.
    Returns what command_run does. */
-int64_t command_serve(struct executor *executor, struct session *session, const struct command *cmd,
-                      const struct slice *argv, int argc, struct reply *reply, struct slice key,
-                      const struct error *write_err);
+struct command_result command_serve(struct executor *executor, struct session *session,
+                                    const struct command *cmd, const struct slice *argv, int argc,
+                                    struct reply *reply, struct slice key, const struct error *write_err);
 
 /* Whether a command may write when this session sends it; EXEC does what is in its queue. */
 bool command_may_write(const struct session *session, const struct command *cmd, const struct slice *argv,

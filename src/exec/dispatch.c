@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "engine/engine.h"
 #include "exec/retry.h"
-#include "exec/block.h"
 #include "exec/executor.h"
 #include "exec/session.h"
 #include "exec/txn.h"
@@ -189,7 +188,7 @@ static inline void keep_books(const struct call *call, int64_t start, uint64_t e
 static void reply_failure(const struct call *call, enum status st);
 
 /* Of a call the caller says what is to be done; what it is done with is filled in here. */
-static int64_t run(struct call *call, size_t mark)
+static void run(struct call *call, size_t mark)
 {
     struct executor *executor = call->executor;
     struct reply *reply = call->reply;
@@ -214,15 +213,17 @@ static int64_t run(struct call *call, size_t mark)
         arena_reset(&executor->call_arena);
 
     keep_books(call, start, errors_were, false);
-    return trace.wait;
+    if (trace.wait > call->result->ticket)
+        call->result->ticket = trace.wait;
 }
 
-int64_t command_run(struct executor *executor, struct session *session, const struct command *known,
-                    const struct slice *argv, int argc, struct reply *reply, const struct error *write_err)
+struct command_result command_run(struct executor *executor, struct session *session,
+                                  const struct command *known, const struct slice *argv, int argc,
+                                  struct reply *reply, const struct error *write_err)
 {
     const struct command *cmd = known;
     size_t mark = reply->ops->mark(reply);
-    int64_t wait = 0;
+    struct command_result result = {0};
 
     if (cmd && UNLIKELY(cmd->subs != NULL) && argc > 1)
         cmd = command_find_sub(known, argv[1]);
@@ -252,17 +253,13 @@ int64_t command_run(struct executor *executor, struct session *session, const st
                             .argv = argv,
                             .argc = argc,
                             .reply = reply,
+                            .result = &result,
                             .write_err = write_err};
-        executor->apart_wait = 0;
-        wait = run(&call, mark);
-        if (executor->apart_wait > wait)
-            wait = executor->apart_wait;
+        run(&call, mark);
     }
     if (UNLIKELY(session->reply_mode != SESSION_REPLY_ON))
         silence(session, reply, mark);
-    if (UNLIKELY(blocking_clients(executor->server->blocking)))
-        block_serve(executor, write_err);
-    return wait;
+    return result;
 }
 
 void command_run_apart(struct call *outer, const struct command *cmd, const struct slice *argv, int argc)
@@ -271,9 +268,7 @@ void command_run_apart(struct call *outer, const struct command *cmd, const stru
     call.cmd = cmd;
     call.argv = argv;
     call.argc = argc;
-    int64_t wait = run(&call, call.reply->ops->mark(call.reply));
-    if (wait > outer->executor->apart_wait)
-        outer->executor->apart_wait = wait;
+    run(&call, call.reply->ops->mark(call.reply));
 }
 
 enum status command_run_inside(struct call *outer, const struct command *cmd, const struct slice *argv,
@@ -305,20 +300,23 @@ enum status command_run_step(struct call *outer, const struct command *cmd, cons
     return ST_OK;
 }
 
-int64_t command_serve(struct executor *executor, struct session *session, const struct command *cmd,
-                      const struct slice *argv, int argc, struct reply *reply, struct slice key,
-                      const struct error *write_err)
+struct command_result command_serve(struct executor *executor, struct session *session,
+                                    const struct command *cmd, const struct slice *argv, int argc,
+                                    struct reply *reply, struct slice key, const struct error *write_err)
 {
+    struct command_result result = {0};
     struct call call = {.executor = executor,
                         .session = session,
                         .cmd = cmd,
                         .argv = argv,
                         .argc = argc,
                         .reply = reply,
+                        .result = &result,
                         .write_err = write_err,
                         .serving = true,
                         .serving_key = key};
-    return run(&call, reply->ops->mark(reply));
+    run(&call, reply->ops->mark(reply));
+    return result;
 }
 
 bool command_may_write(const struct session *session, const struct command *cmd, const struct slice *argv,

@@ -26,6 +26,7 @@ struct retry;
 struct engine;
 struct view;
 struct command;
+struct command_result;
 struct blocked;
 struct blocking;
 struct http_api;
@@ -132,22 +133,16 @@ struct executor {
     struct buf lines;      /* for clients that monitor */
     struct http_api *http; /* NULL: it has none */
     struct arena call_arena;
-    /* SAVE and BGSAVE: the worker ends the batch, syncs the database and calls server_saved. */
-    bool sync_wanted;
-    /* CONFIG SET durability: the worker does that behind the batch, too, and answers when it is done. */
-    bool durability_wanted;
-    int64_t apart_wait;   /* the highest ticket that a command waits for which ran within another one */
-    bool end_batch;       /* what follows belongs to another batch */
     uint64_t saved_dirty; /* the engine's `dirty` when SAVE last succeeded */
     enum pause_mode pause;
     int64_t pause_until_us; /* monotonic */
     bool unreadable;        /* this batch could not begin: what needs the database answers write_err */
-    bool stopping;          /* SHUTDOWN: the worker ends after this batch */
     struct retry *retry;    /* the running transaction, so far as it can be taken back ... */
     bool may_retry;         /* ... when it can, see retry.h */
     /* How configuration that lives elsewhere changes at run time; set by the worker. When it cannot, the
-       caller puts the old value back; the reason is for the client. */
-    enum status (*config_changed)(struct executor *s, const struct option *o, struct error *err);
+       caller puts the old value back; the reason is for the client. What has to follow goes to *result. */
+    enum status (*config_changed)(struct executor *s, const struct option *o, struct command_result *result,
+                                  struct error *err);
     /* From the threads of other servers, set by the worker: clients of this one may have something to take;
        a line for those of its clients that monitor. */
     void (*look)(struct executor *s);
@@ -190,7 +185,7 @@ size_t executor_used_memory(struct executor *s);
 /* Bytes that clients take, their buffers above all. */
 size_t executor_client_memory(const struct executor *s);
 
-/* What sync_wanted asked for has been done. */
+/* What SAVE asked for has been done. */
 void server_saved(struct server *all);
 
 /* CONFIG RESETSTAT, of this server. */

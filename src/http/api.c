@@ -328,8 +328,8 @@ static void refuse_stranger(struct http_api *api, struct http_call *x, struct an
                  "Send the password: Authorization: Bearer PASSWORD, or basic with the user \"default\".");
 }
 
-int64_t http_run_command(struct http_api *api, struct session *s, struct http_call *x,
-                         const struct error *write_err)
+struct command_result http_run_command(struct http_api *api, struct session *s, struct http_call *x,
+                                       const struct error *write_err)
 {
     return command_run(api->executor, s, x->cmd, x->argv, x->argc, &api->answer.json.base, write_err);
 }
@@ -362,11 +362,11 @@ static bool is_for_all(const struct http_call *x)
     return !x->request.path.p || x->refusal.status == 204 || x->refusal.status == 403;
 }
 
-int64_t http_answer(struct http_api *api, struct session *s, struct http_call *x, struct buf *out,
-                    const struct error *write_err)
+struct command_result http_answer(struct http_api *api, struct session *s, struct http_call *x,
+                                  struct buf *out, const struct error *write_err)
 {
     struct answer *a = begin_answer(api, x, out);
-    int64_t wait = 0;
+    struct command_result result = {0};
     a->dialect = http_dialect_of(x);
     bool open = x->route && x->route->open;
     s->db = x->db;
@@ -377,9 +377,9 @@ int64_t http_answer(struct http_api *api, struct session *s, struct http_call *x
     else if (x->refusal.status)
         answer_refusal(a, x);
     else
-        wait = (x->route->run ? x->route->run : http_run_command)(api, s, x, write_err);
+        result = (x->route->run ? x->route->run : http_run_command)(api, s, x, write_err);
     end_answer(a);
-    return wait;
+    return result;
 }
 
 /* Some pass by themselves, or when the operator acts; behind others is damage, or a bug. */

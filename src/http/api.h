@@ -90,9 +90,9 @@ struct http_call *http_prepare_refusal(const struct http_refusal *why, struct ar
 /* Announces the keys that a call will use, as declare.h does for commands. Returns how many. */
 size_t http_declare(const struct http_api *a, const struct http_call *x);
 
-/* Runs a call and appends the answer to out. Returns the ticket that must be durable before it leaves. */
-int64_t http_answer(struct http_api *a, struct session *s, struct http_call *x, struct buf *out,
-                    const struct error *write_err);
+/* Runs a call and appends the answer to out. Returns what has to follow. */
+struct command_result http_answer(struct http_api *a, struct session *s, struct http_call *x, struct buf *out,
+                                  const struct error *write_err);
 
 /* Whether other workers have to stand still while the call runs. */
 bool http_stops_workers(const struct http_api *a, const struct http_call *x);

@@ -453,19 +453,21 @@ static enum status batch(struct call *c)
     return ST_OK;
 }
 
-int64_t http_run_batch(struct http_api *api, struct session *s, struct http_call *x,
-                       const struct error *write_err)
+struct command_result http_run_batch(struct http_api *api, struct session *s, struct http_call *x,
+                                     const struct error *write_err)
 {
     const struct http_batch *b = x->detail;
     if (x->timeout_us && clock_mono_us() - x->received_us >= x->timeout_us) {
         answer_error(&api->answer, 503, "timeout",
                      "The batch could not begin within timeout_ms: nothing was done.");
-        return 0;
+        return (struct command_result){0};
     }
     if (b->async)
         return outcomes_run(api, s, x, write_err);
-    int64_t wait = http_run_command(api, s, x, write_err);
-    return b->late ? 0 : wait; /* an answer that tells of nothing waits for nothing */
+    struct command_result result = http_run_command(api, s, x, write_err);
+    if (b->late) /* an answer that tells of nothing waits for nothing */
+        result.ticket = 0;
+    return result;
 }
 
 /* clang-format off */

@@ -27,8 +27,8 @@
 typedef void http_prepare_fn(struct http_api *a, struct http_call *x);
 
 /* Runs the call. Returns the ticket that its answer waits for. */
-typedef int64_t http_run_fn(struct http_api *a, struct session *s, struct http_call *x,
-                            const struct error *write_err);
+typedef struct command_result http_run_fn(struct http_api *a, struct session *s, struct http_call *x,
+                                          const struct error *write_err);
 
 /* Announces the keys that the call will use (declare.h). Returns how many. */
 typedef size_t http_declare_fn(const struct http_api *a, const struct http_call *x);
@@ -136,8 +136,8 @@ struct http_api {
 };
 
 /* Runs the call's command through the dispatcher, as any command. */
-int64_t http_run_command(struct http_api *a, struct session *s, struct http_call *x,
-                         const struct error *write_err);
+struct command_result http_run_command(struct http_api *a, struct session *s, struct http_call *x,
+                                       const struct error *write_err);
 
 /* The status of an answer that says that the database has failed so. */
 int http_failure_status(enum status st);

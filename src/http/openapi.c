@@ -273,8 +273,8 @@ static void add_path(struct buf *out, const struct route *first)
     add(out, "}");
 }
 
-int64_t http_openapi(struct http_api *a, struct session *s, struct http_call *x,
-                     const struct error *write_err)
+struct command_result http_openapi(struct http_api *a, struct session *s, struct http_call *x,
+                                   const struct error *write_err)
 {
     struct buf *out = a->answer.out;
     (void)s, (void)x, (void)write_err;
@@ -292,5 +292,5 @@ int64_t http_openapi(struct http_api *a, struct session *s, struct http_call *x,
     for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++)
         buf_addf(out, "%s\"%s\":%s", i ? "," : "", schemas[i].name, schemas[i].schema);
     add(out, "}}}");
-    return 0;
+    return (struct command_result){0};
 }

@@ -75,8 +75,8 @@ static void make_room(struct outcomes *o)
 
 /* ---- keeping ---- */
 
-int64_t outcomes_run(struct http_api *api, struct session *s, struct http_call *x,
-                     const struct error *write_err)
+struct command_result outcomes_run(struct http_api *api, struct session *s, struct http_call *x,
+                                   const struct error *write_err)
 {
     struct outcomes *o = api->outcomes;
     struct answer *a = &api->answer;
@@ -91,7 +91,8 @@ int64_t outcomes_run(struct http_api *api, struct session *s, struct http_call *
     a->out = a->json.out = &c->body;
     size_t start = a->start;
     a->start = a->item = 0;
-    c->ticket = http_run_command(api, s, x, write_err);
+    struct command_result result = http_run_command(api, s, x, write_err);
+    c->ticket = result.ticket;
     c->status = a->head.status;
     o->npending += c->ticket != 0;
     o->bytes += c->body.cap;
@@ -104,7 +105,8 @@ int64_t outcomes_run(struct http_api *api, struct session *s, struct http_call *
     http_add_header(x, slice_of(location, (size_t)n));
     a->head = (struct http_head){.status = 202, .content_type = "application/json"};
     buf_addf(out, "{\"id\":\"%s\"}", id);
-    return 0;
+    result.ticket = 0; /* this answer tells of nothing */
+    return result;
 }
 
 void http_settle_outcomes(struct http_api *api)
@@ -171,8 +173,8 @@ static struct outcome *find(struct outcomes *o, struct slice id)
     return *end || c->secret != secret ? NULL : c;
 }
 
-int64_t http_outcome(struct http_api *api, struct session *s, struct http_call *x,
-                     const struct error *write_err)
+struct command_result http_outcome(struct http_api *api, struct session *s, struct http_call *x,
+                                   const struct error *write_err)
 {
     struct answer *a = &api->answer;
     (void)s, (void)write_err;
@@ -185,7 +187,7 @@ int64_t http_outcome(struct http_api *api, struct session *s, struct http_call *
     }
     if (!c) {
         answer_error(a, 404, "batch_not_found", "There is no such batch, or it was too long ago.");
-        return 0;
+        return (struct command_result){0};
     }
     const char *state = c->ticket ? "pending" : c->status < 300 ? "done" : "failed";
     buf_addf(a->out, "{\"id\":\"%.*s\",\"status\":\"%s\"", (int)x->path[0].n, x->path[0].p, state);
@@ -194,5 +196,5 @@ int64_t http_outcome(struct http_api *api, struct session *s, struct http_call *
         buf_add_slice(a->out, buf_slice(&c->body));
     }
     buf_add(a->out, "}", 1);
-    return 0;
+    return (struct command_result){0};
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "exec/command.h"
 
 struct http_api;
 struct http_call;
@@ -16,7 +17,7 @@ struct outcomes *outcomes_new(void);
 void outcomes_free(struct outcomes *o);
 
 /* Runs the call, keeps its answer, and answers 202 with an id. */
-int64_t outcomes_run(struct http_api *api, struct session *s, struct http_call *x,
-                     const struct error *write_err);
+struct command_result outcomes_run(struct http_api *api, struct session *s, struct http_call *x,
+                                   const struct error *write_err);
 
 #endif

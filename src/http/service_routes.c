@@ -5,30 +5,30 @@
 #include "proto/prometheus.h"
 #include "stats/metrics.h"
 
-int64_t http_healthz(struct http_api *a, struct session *s, struct http_call *x,
-                     const struct error *write_err)
+struct command_result http_healthz(struct http_api *a, struct session *s, struct http_call *x,
+                                   const struct error *write_err)
 {
     (void)s, (void)x, (void)write_err;
     buf_add_slice(a->answer.out, SLICE("{\"status\":\"ok\"}"));
-    return 0;
+    return (struct command_result){0};
 }
 
-int64_t http_version(struct http_api *a, struct session *s, struct http_call *x,
-                     const struct error *write_err)
+struct command_result http_version(struct http_api *a, struct session *s, struct http_call *x,
+                                   const struct error *write_err)
 {
     (void)s, (void)x, (void)write_err;
     buf_add_slice(a->answer.out, SLICE("{\"name\":\"larder\",\"version\":\"" LARDER_VERSION
                                        "\",\"redis_version\":\"" REDIS_VERSION "\"}"));
-    return 0;
+    return (struct command_result){0};
 }
 
-int64_t http_metrics(struct http_api *a, struct session *s, struct http_call *x,
-                     const struct error *write_err)
+struct command_result http_metrics(struct http_api *a, struct session *s, struct http_call *x,
+                                   const struct error *write_err)
 {
     (void)s, (void)x, (void)write_err;
     a->answer.head.content_type = PROM_CONTENT_TYPE;
     metrics_render(a->executor, a->answer.out);
-    return 0;
+    return (struct command_result){0};
 }
 
 /* A write that nobody sees goes all the way to the database; the answer waits for it as any other does. */

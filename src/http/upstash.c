@@ -4,6 +4,7 @@
 #include "http/http_internal.h"
 
 #include "command/families.h"
+#include "exec/block.h"
 #include "exec/declare.h"
 #include "proto/uri.h"
 
@@ -164,15 +165,15 @@ static void begin(struct answer *a)
     a->json.base64 = slice_is(a->call->request.headers[HTTP_UPSTASH_ENCODING], "base64");
 }
 
-int64_t upstash_run(struct http_api *api, struct session *s, struct http_call *x,
-                    const struct error *write_err)
+struct command_result upstash_run(struct http_api *api, struct session *s, struct http_call *x,
+                                  const struct error *write_err)
 {
     struct answer *a = &api->answer;
     begin(a);
     upstash_item_begin(a);
-    int64_t wait = http_run_command(api, s, x, write_err);
+    struct command_result result = http_run_command(api, s, x, write_err);
     upstash_item_end(a);
-    return wait;
+    return result;
 }
 
 /* ---- several ---- */
@@ -210,12 +211,12 @@ void upstash_pipeline(struct http_api *api, struct http_call *x)
     read_pipeline(x);
 }
 
-int64_t upstash_run_pipeline(struct http_api *api, struct session *s, struct http_call *x,
-                             const struct error *write_err)
+struct command_result upstash_run_pipeline(struct http_api *api, struct session *s, struct http_call *x,
+                                           const struct error *write_err)
 {
     struct answer *a = &api->answer;
     const struct pipeline *p = x->detail;
-    int64_t wait = 0;
+    struct command_result all = {0};
     begin(a);
     buf_add(a->out, "[", 1);
     for (size_t i = 0; i < p->n; i++) {
@@ -223,13 +224,13 @@ int64_t upstash_run_pipeline(struct http_api *api, struct session *s, struct htt
             buf_add(a->out, ",", 1);
         call_words(x, &p->commands[i]);
         upstash_item_begin(a);
-        int64_t one = http_run_command(api, s, x, write_err);
+        command_result_add(&all, http_run_command(api, s, x, write_err));
         upstash_item_end(a);
-        wait = one > wait ? one : wait;
+        block_serve(api->executor, write_err); /* a pipeline's commands are calls by themselves */
     }
     buf_add(a->out, "]", 1);
     a->head.status = 200; /* each item says how it went */
-    return wait;
+    return all;
 }
 
 /* ---- all in one step ---- */
@@ -245,8 +246,8 @@ void upstash_multi(struct http_api *api, struct http_call *x)
     x->argc = 1;
 }
 
-int64_t upstash_run_multi(struct http_api *api, struct session *s, struct http_call *x,
-                          const struct error *write_err)
+struct command_result upstash_run_multi(struct http_api *api, struct session *s, struct http_call *x,
+                                        const struct error *write_err)
 {
     struct answer *a = &api->answer;
     begin(a);

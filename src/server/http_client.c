@@ -139,22 +139,23 @@ static bool stops_workers(const struct batch_call *call)
 
 /* ---- answers ---- */
 
-static int64_t run(struct worker *w, const struct batch_call *call, const struct error *write_err)
+static struct command_result run(struct worker *w, const struct batch_call *call,
+                                 const struct error *write_err)
 {
     struct client *c = call->client;
     struct http_call copy = *call->http, *x = &copy; /* it may run again, from what it was */
     if (x->refusal.status == HTTP_CONTINUE) {
         buf_add_slice(&c->out, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
-        return 0;
+        return (struct command_result){0};
     }
     x->close |= w->stop;
-    int64_t wait = http_answer(w->http, &c->session, x, &c->out, write_err);
+    struct command_result result = http_answer(w->http, &c->session, x, &c->out, write_err);
     c->http->now.queued_us = 0;
     c->http->now.shape =
         (uint32_t)(http_dialect_of(x) | (x->request.method == HTTP_HEAD ? SHAPE_BODILESS : 0));
     if (x->close)
         client_drain(c);
-    return wait;
+    return result;
 }
 
 static uint32_t shape(const struct client *c)

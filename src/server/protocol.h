@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "exec/command.h"
 
 struct batch_call;
 struct buf;
@@ -44,9 +45,9 @@ struct protocol {
     /* Whether the other workers have to stand still while it runs, as things are now. */
     bool (*stops_workers)(const struct batch_call *call);
 
-    /* Runs the call and appends its answer to the client's output. Returns the ticket that must be durable
-       before that may leave, 0 when there is none. */
-    int64_t (*run)(struct worker *w, const struct batch_call *call, const struct error *write_err);
+    /* Runs the call and appends its answer to the client's output. Returns what has to follow. */
+    struct command_result (*run)(struct worker *w, const struct batch_call *call,
+                                 const struct error *write_err);
 
     /* What has to be known of the answer that was given last, if an error has to take its place. NULL:
      * nothing.

@@ -85,8 +85,10 @@ static bool is_http(struct slice name)
     return slice_is(name, "post") || slice_is(name, "host:");
 }
 
-static void run_unknown(struct worker *w, const struct batch_call *call, const struct error *write_err)
+static struct command_result run_unknown(struct worker *w, const struct batch_call *call,
+                                         const struct error *write_err)
 {
+    struct command_result result = {0};
     struct client *c = call->client;
     if (call->argc == 0) {
         if (c->session.reply_mode == SESSION_REPLY_ON)
@@ -101,8 +103,10 @@ static void run_unknown(struct worker *w, const struct batch_call *call, const s
         w->executor.stats.closed[CLOSED_PROTOCOL]++;
         client_kill(c);
     } else {
-        command_run(&w->executor, &c->session, NULL, call->argv, call->argc, &c->reply.base, write_err);
+        result =
+            command_run(&w->executor, &c->session, NULL, call->argv, call->argc, &c->reply.base, write_err);
     }
+    return result;
 }
 
 /* Another database has been chosen: by EXEC, or by the client's own word. */
@@ -112,21 +116,20 @@ static void note_database(struct client *c, const struct command *cmd, uint32_t 
     c->exec_left = c->exec_chose ? db + 1 : 0;
 }
 
-static int64_t run(struct worker *w, const struct batch_call *call, const struct error *write_err)
+static struct command_result run(struct worker *w, const struct batch_call *call,
+                                 const struct error *write_err)
 {
     struct client *c = call->client;
     c->reply.base.resp = c->session.resp;
     c->exec_left = 0;
-    if (!call->cmd) {
-        run_unknown(w, call, write_err);
-        return 0;
-    }
+    if (!call->cmd)
+        return run_unknown(w, call, write_err);
     uint32_t db = c->session.db;
-    int64_t wait =
+    struct command_result result =
         command_run(&w->executor, &c->session, call->cmd, call->argv, call->argc, &c->reply.base, write_err);
     if (c->session.db != db)
         note_database(c, call->cmd, db);
-    return wait;
+    return result;
 }
 
 /* A SELECT in the queue of EXEC is undone with it when its commit fails, unless the client has chosen another

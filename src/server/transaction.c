@@ -39,33 +39,49 @@ static bool has_to_wait(struct worker *w, const struct batch_call *call)
            executor_paused(&w->executor, may_write, worker_now(w));
 }
 
-/* Runs one call; returns how much it said. */
-static size_t run_call(struct worker *w, const struct batch_call *call, const struct error *write_err)
+/* One transaction: calls from `at` on, as many as are not too much at once. */
+struct transaction {
+    size_t at;                    /* where it stopped */
+    size_t said;                  /* bytes of replies */
+    struct command_result result; /* of all its calls */
+    bool begun;                   /* else what needs the database has been told why not */
+    bool failed;                  /* err says why nothing of it was kept */
+    int64_t ticket;
+    struct error write_err; /* why nothing can be written */
+    struct error err;
+};
+
+/* The reply, from `start` on in the client's output, leaves when what it waits for has happened. */
+static void hold_reply(struct worker *w, const struct batch_call *call, size_t start,
+                       const struct command_result *result)
+{
+    int64_t ticket = result->sync || result->durability ? HELD_FOR_SYNC : result->ticket;
+    client_touch(call->client);
+    if (ticket)
+        held_add(w, call->client, start, ticket, call->deadline_us);
+}
+
+static void run_call(struct worker *w, const struct batch_call *call, struct transaction *t)
 {
     struct client *c = call->client;
     if (c->state != CLIENT_OPEN || c->paused || c->stalled)
-        return 0;
+        return;
     worker_retry_keep(w, c);
     if (client_held(c) || c->session.blocked) {
         c->stalled = true;
-        return 0;
+        return;
     }
     if (has_to_wait(w, call)) {
         client_pause(c, call->deadline_us);
-        return 0;
+        return;
     }
     size_t start = c->out.len;
-    int64_t wait = c->protocol->run(w, call, write_err);
+    struct command_result result = c->protocol->run(w, call, &t->write_err);
     c->done = call->end;
-    size_t said = c->out.len - start;
-    if (said) {
-        client_touch(c);
-        if (w->executor.sync_wanted || w->executor.durability_wanted)
-            wait = HELD_FOR_SYNC;
-        if (wait)
-            held_add(w, c, start, wait, call->deadline_us);
-    }
-    return said;
+    if (c->out.len != start)
+        hold_reply(w, call, start, &result);
+    t->said += c->out.len - start;
+    command_result_add(&t->result, result);
 }
 
 void transaction_flush(struct worker *w)
@@ -209,15 +225,6 @@ static size_t declare(struct worker *w, size_t at)
     return at;
 }
 
-/* One transaction: calls from `at` on, as many as are not too much at once. */
-struct transaction {
-    size_t at;   /* where it stopped */
-    bool begun;  /* else what needs the database has been told why not */
-    bool failed; /* err says why nothing of it was kept */
-    int64_t ticket;
-    struct error err;
-};
-
 /* Others may be in the way of it, and then its calls can be run again. */
 static bool may_run_again(const struct worker *w, const struct batch_call *call)
 {
@@ -238,16 +245,12 @@ static bool stands_alone(const struct worker *w, const struct batch_call *call)
 }
 
 /* Others are in the way already when it begins to write: none of its calls is run. */
-static struct transaction not_now(struct worker *w, const struct transaction *begun, size_t at,
-                                  const struct error *why)
+static void not_now(struct worker *w, struct transaction *t)
 {
-    struct transaction t = *begun;
-    if (t.begun)
-        t.failed = engine_commit(w->executor.engine, &t.ticket, &t.err) != ST_OK;
-    t.at = at;
-    t.failed = true;
-    t.err = *why;
-    return t;
+    if (t->begun)
+        t->failed = engine_commit(w->executor.engine, &t->ticket, &t->err) != ST_OK;
+    t->failed = true;
+    t->err = t->write_err;
 }
 
 /* Whether a call may ask the database for anything. */
@@ -265,36 +268,50 @@ static bool needs_none(const struct batch *b, size_t at)
     return at == b->ncalls;
 }
 
+/* Whether it has taken as much as one transaction should. */
+static bool is_over(const struct worker *w, const struct transaction *t, size_t end)
+{
+    const struct engine *engine = w->executor.engine;
+    return t->at >= end || t->result.ends || t->said >= PENDING_BYTES ||
+           engine_pending_bytes(engine) >= PENDING_BYTES || engine_conflicted(engine);
+}
+
+/* The calls, and behind each of them whoever waited for what it made appear. */
+static void run_calls(struct worker *w, struct transaction *t, size_t end)
+{
+    struct batch *b = &w->batch;
+    size_t first = t->at;
+    while (!is_over(w, t, end)) {
+        bool alone = stands_alone(w, &b->calls[t->at]);
+        if (alone && t->at > first)
+            break;
+        look_ahead(w, t->at);
+        run_call(w, &b->calls[t->at++], t);
+        block_serve(&w->executor, &t->write_err);
+        t->result.ends |= alone;
+    }
+}
+
 static struct transaction run_once(struct worker *w, size_t at)
 {
     struct batch *b = &w->batch;
-    struct engine *engine = w->executor.engine;
-    struct transaction t = {0};
-    struct error write_err = {.code = ST_OK};
-    size_t said = 0, first = at, end = b->ncalls;
+    struct transaction t = {.at = at, .write_err = {.code = ST_OK}};
+    size_t end = b->ncalls;
     if (!needs_none(b, at)) {
         end = declare(w, at);
-        t.begun = transaction_begin(w, &write_err, &t.err) == ST_OK;
+        t.begun = transaction_begin(w, &t.write_err, &t.err) == ST_OK;
         w->executor.unreadable = !t.begun;
         if (!t.begun)
-            write_err = t.err;
+            t.write_err = t.err;
     }
-    if (w->retry.on && write_err.code == ST_CONFLICT)
-        return not_now(w, &t, at, &write_err);
+    if (w->retry.on && t.write_err.code == ST_CONFLICT) {
+        not_now(w, &t);
+        return t;
+    }
     block_begin(&w->executor);
     w->executor.clock_us = clock_mono_us();
-    w->executor.end_batch = w->executor.sync_wanted = w->executor.durability_wanted = false;
-    while (at < end && said < PENDING_BYTES && engine_pending_bytes(engine) < PENDING_BYTES &&
-           !w->executor.end_batch && !engine_conflicted(engine)) {
-        bool alone = stands_alone(w, &b->calls[at]);
-        if (alone && at > first)
-            break;
-        look_ahead(w, at);
-        w->executor.end_batch = alone;
-        said += run_call(w, &b->calls[at++], &write_err);
-    }
-    t.at = at;
-    t.failed = t.begun && engine_commit(engine, &t.ticket, &t.err) != ST_OK;
+    run_calls(w, &t, end);
+    t.failed = t.begun && engine_commit(w->executor.engine, &t.ticket, &t.err) != ST_OK;
     return t;
 }
 
@@ -343,10 +360,11 @@ static size_t run_transaction(struct worker *w, size_t at)
     struct transaction t = run_often(w, at);
     if (t.failed)
         transactions_failed(w, t.ticket, &t.err);
-    else if (w->executor.sync_wanted)
+    else if (t.result.sync)
         sync_saved(w);
-    if (w->executor.durability_wanted)
+    if (t.result.durability)
         change_durability(w, !t.failed);
+    w->stop |= t.result.stops;
     if (whole)
         workers_release(w->workers);
     executor_tell_others(&w->executor);

@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "engine/engine.h"
 #include "exec/block.h"
+#include "exec/command.h"
 #include "http/api.h"
 #include "server/certificates.h"
 #include "server/worker_internal.h"
@@ -32,7 +33,8 @@ static void set_form_limits(struct worker *w)
     view_set_form_limit(v, ROW_ZSET, (struct form_limit){c->zset_max_entries, c->zset_max_value});
 }
 
-static enum status config_changed(struct executor *executor, const struct option *o, struct error *refused)
+static enum status config_changed(struct executor *executor, const struct option *o,
+                                  struct command_result *result, struct error *refused)
 {
     struct workers *t = ((struct worker *)executor->worker)->workers;
     struct config *config = executor->config;
@@ -42,7 +44,7 @@ static enum status config_changed(struct executor *executor, const struct option
         for (uint32_t i = 0; i < t->n; i++)
             cache_set_budget(engine_cache(t->workers[i]->executor.engine), config->cache_memory / t->n);
     } else if (slice_is(name, "durability")) {
-        executor->durability_wanted = executor->end_batch = true;
+        result->durability = result->ends = true;
     } else if (slice_is(name, "maxclients")) {
         listeners_fit(t);
     } else if (slice_is(name, "loglevel")) {
@@ -358,7 +360,7 @@ static bool anything_unsent(const struct worker *w)
 
 static enum status wind_up(struct worker *w, struct error *err)
 {
-    w->stop = w->executor.stopping = true;
+    w->stop = true;
     if (is_first(w))
         listeners_watch(w->workers, false);
     event_del(w->sweep_timer);
@@ -387,7 +389,7 @@ enum status worker_run(struct worker *w, struct error *err)
         listeners_watch(w->workers, true);
     }
     enum status st = ST_OK;
-    while (st == ST_OK && !w->stop && !w->executor.stopping)
+    while (st == ST_OK && !w->stop)
         st = turn(w, err);
     if (st == ST_OK)
         st = wind_up(w, err);

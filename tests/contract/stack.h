@@ -11,6 +11,7 @@
 #include "check.h"
 #include "config/config.h"
 #include "engine/engine.h"
+#include "exec/block.h"
 #include "exec/command.h"
 #include "exec/executor.h"
 #include "exec/session.h"
@@ -191,8 +192,10 @@ static inline void stack_run_as(struct stack *k, struct session *session, const 
         write_err = err;
     resp_reply_init(&reply, &out->bytes, 2);
     for (size_t i = 0; i < n; i++) {
-        depends[i] = command_run(&k->executor, session, command_find(argv[i][0]), argv[i], argc[i],
-                                 &reply.base, &write_err);
+        struct command_result result = command_run(&k->executor, session, command_find(argv[i][0]), argv[i],
+                                                   argc[i], &reply.base, &write_err);
+        block_serve(&k->executor, &write_err);
+        depends[i] = result.ticket;
         out->end[i] = out->bytes.len;
     }
     if (st == ST_OK)

@@ -215,7 +215,6 @@ static void run_request(struct slice input)
     if (is_harmless(x)) {
         x->received_us = clock_mono_us();
         begin(&write_err);
-        world.executor.end_batch = world.executor.sync_wanted = false;
         http_answer(world.api, &world.session, x, &out, &write_err);
         commit();
         check_answer(buf_slice(&out), r.method == HTTP_HEAD);
