@@ -127,15 +127,6 @@ static enum status put_keys(struct sqlite_store *s, const struct changes *c, str
     return st;
 }
 
-static void bind_ref(struct sql_stmt *q, const struct item_ref *r)
-{
-    sql_bind_i64(q, 1, r->id);
-    if (item_named(r->table))
-        sql_bind_blob(q, 2, r->name);
-    else
-        sql_bind_i64(q, 2, r->pos);
-}
-
 static enum status put_item(struct sqlite_store *s, const struct item_row *r, struct error *err)
 {
     enum item_table t = r->ref.table;
@@ -143,7 +134,7 @@ static enum status put_item(struct sqlite_store *s, const struct item_row *r, st
     enum status st = q ? ST_OK : stmt_put_item(s, t, &q, err);
     if (st != ST_OK)
         return st;
-    bind_ref(q, &r->ref);
+    stmt_bind_ref(q, &r->ref);
     if (item_has(t, COLUMN_VALUE))
         sql_bind_blob(q, 3, r->value);
     if (item_has(t, COLUMN_SCORE))
@@ -161,7 +152,7 @@ static enum status delete_item(struct sqlite_store *s, const struct item_ref *r,
     enum status st = q ? ST_OK : stmt_del_item(s, r->table, &q, err);
     if (st != ST_OK)
         return st;
-    bind_ref(q, r);
+    stmt_bind_ref(q, r);
     return sql_run(q, err);
 }
 

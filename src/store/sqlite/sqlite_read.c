@@ -126,11 +126,7 @@ enum status sqlite_read_get_items(struct store *base, const struct item_ref *ref
             st = stmt_get_item(s, r->table, &q, err);
         if (st != ST_OK)
             break;
-        sql_bind_i64(q, 1, r->id);
-        if (item_named(r->table))
-            sql_bind_blob(q, 2, r->name);
-        else
-            sql_bind_i64(q, 2, r->pos);
+        stmt_bind_ref(q, r);
         st = each_item(q, r->table, r->id, fn, arg, err);
     }
     return st;
@@ -268,37 +264,25 @@ static enum status read_two(struct sql_stmt *q, int64_t *ret_a, int64_t *ret_b, 
     return st;
 }
 
-static enum status count_fields(struct store *base, const struct item_scan *q, int64_t *ret,
-                                struct error *err)
-{
-    assert(q->table == ITEM_HASH && q->has_min && q->has_max);
-    struct sql_stmt *st;
-    enum status rc = stmt_fixed(sqlite_store_of(base), Q_COUNT_FIELDS, &st, err);
-    if (rc != ST_OK)
-        return rc;
-    sql_bind_i64(st, 1, q->id);
-    sql_bind_i64(st, 2, q->min);
-    sql_bind_i64(st, 3, q->max);
-    return read_two(st, ret, NULL, err);
-}
-
 enum status sqlite_read_count_items(struct store *base, const struct item_scan *q, int64_t *ret,
                                     struct error *err)
 {
-    if (q->order == ITEMS_BY_EXPIRY)
-        return count_fields(base, q, ret, err);
-    assert(q->table == ITEM_ZSET && q->order == ITEMS_BY_SCORE && q->has_min && q->has_max && q->below_max);
+    assert(q->has_min && q->has_max && (q->order == ITEMS_BY_EXPIRY || q->below_max));
     struct sql_stmt *st;
-    bool one = !(q->min_score < q->max_score);
-    enum status rc = stmt_fixed(sqlite_store_of(base), one ? Q_COUNT_ONE_SCORE : Q_COUNT_SCORES, &st, err);
+    enum status rc = stmt_count_items(sqlite_store_of(base), q, &st, err);
     if (rc != ST_OK)
         return rc;
     sql_bind_i64(st, 1, q->id);
-    sql_bind_double(st, 2, q->min_score);
-    if (!one)
-        sql_bind_double(st, 3, q->max_score);
-    sql_bind_blob(st, 5, q->min_name);
-    sql_bind_blob(st, 6, q->max_name);
+    if (q->order == ITEMS_BY_EXPIRY) {
+        sql_bind_i64(st, 2, q->min);
+        sql_bind_i64(st, 3, q->max);
+    } else {
+        sql_bind_double(st, 2, q->min_score);
+        if (q->min_score < q->max_score)
+            sql_bind_double(st, 3, q->max_score);
+        sql_bind_blob(st, 5, q->min_name);
+        sql_bind_blob(st, 6, q->max_name);
+    }
     return read_two(st, ret, NULL, err);
 }
 

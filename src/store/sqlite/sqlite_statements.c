@@ -1,8 +1,8 @@
 /* The SQL of the store, in one place: what a database with another dialect has to say differently, it says
    here. Parameters are numbered, so that a text shows what is bound where. */
-#include <assert.h>
 #include <stdio.h>
 
+#include "base/buf.h"
 #include "store/sqlite/sqlite_store.h"
 
 /* A hash that is there only in name: all its fields have expired by the moment given. expire_at <> 0 is what
@@ -13,8 +13,6 @@
 
 /* The columns of a key row, in the order in which sqlite_read.c reads them. */
 #define KEY_COLUMNS(type) "seq, db, key, " type ", id, size, first, version, expire_at"
-
-#define ZSET_BY_SCORE "larder_zset INDEXED BY larder_zset_score"
 
 static const char *const fixed_text[SQL_DIALECTS][Q_FIXED] = {
     [SQL_SQLITE] =
@@ -63,16 +61,6 @@ static const char *const fixed_text[SQL_DIALECTS][Q_FIXED] = {
             [Q_DELETE_KEY] = "DELETE FROM larder_key WHERE seq = ?1",
             [Q_FIRST_TRASH] = "SELECT id, type FROM larder_trash ORDER BY id, type LIMIT 1",
             [Q_DELETE_TRASH] = "DELETE FROM larder_trash WHERE id = ?1 AND type = ?2",
-            /* Members from (?2, ?5) to before (?3, ?6). Row values would be compared again for each row: in
-               three ranges with plain bounds a row costs less than half. */
-            [Q_COUNT_ONE_SCORE] = "SELECT count(*) FROM " ZSET_BY_SCORE
-                                  " WHERE id = ?1 AND score = ?2 AND member >= ?5 AND member < ?6",
-            [Q_COUNT_SCORES] =
-                "SELECT (SELECT count(*) FROM " ZSET_BY_SCORE " WHERE id = ?1 AND score > ?2 AND score < ?3)"
-                " + (SELECT count(*) FROM " ZSET_BY_SCORE " WHERE id = ?1 AND score = ?2 AND member >= ?5)"
-                " + (SELECT count(*) FROM " ZSET_BY_SCORE " WHERE id = ?1 AND score = ?3 AND member < ?6)",
-            [Q_COUNT_FIELDS] = "SELECT count(*) FROM larder_hash WHERE id = ?1 AND expire_at <> 0"
-                               " AND expire_at BETWEEN ?2 AND ?3",
             [Q_JOURNAL_ADD] = "INSERT INTO larder_journal (seq, changes) VALUES (?1, ?2)",
             [Q_JOURNAL_EACH] = "SELECT seq, changes FROM larder_journal ORDER BY seq",
             [Q_JOURNAL_DROP] = "DELETE FROM larder_journal WHERE seq IN"
@@ -80,42 +68,6 @@ static const char *const fixed_text[SQL_DIALECTS][Q_FIXED] = {
             [Q_JOURNAL_LAST] = "SELECT coalesce(max(seq), 0) FROM larder_journal",
             [Q_TAKE_OFF_DB] =
                 "UPDATE larder_db SET keys = keys - ?2, expires = expires - ?2 WHERE number = ?1",
-        },
-};
-
-/* Each table of items: its key column, and every column of an item_row (a constant where it has none). */
-static const struct item_spec {
-    const char *table, *key;
-    const char *value, *score, *expire_at, *ord;
-} item_specs[ITEM_TABLES] = {
-    [ITEM_CHUNK] = {"larder_chunk", "pos", "value", "0", "0", "0"},
-    [ITEM_HASH] = {"larder_hash", "field", "value", "0", "expire_at", "ord"},
-    [ITEM_LIST] = {"larder_list", "pos", "value", "0", "0", "0"},
-    [ITEM_SET] = {"larder_set", "member", "x''", "0", "0", "ord"},
-    [ITEM_ZSET] = {"larder_zset", "member", "x''", "score", "0", "ord"},
-    [ITEM_ZBLOCK] = {"larder_zset_block", "block", "member", "score", "0", "count"},
-};
-
-/* Upserts, so that a row that is there is changed where it is: ?1 id, ?2 key, ?3 value, ?4 score, ?5
-   expire_at, ?6 ord. */
-static const char *const put_item_text[SQL_DIALECTS][ITEM_TABLES] = {
-    [SQL_SQLITE] =
-        {
-            [ITEM_CHUNK] = "INSERT INTO larder_chunk (id, pos, value) VALUES (?1, ?2, ?3)"
-                           " ON CONFLICT (id, pos) DO UPDATE SET value = excluded.value",
-            [ITEM_HASH] = "INSERT INTO larder_hash (id, field, value, expire_at, ord)"
-                          " VALUES (?1, ?2, ?3, ?5, ?6) ON CONFLICT (id, field) DO UPDATE SET"
-                          " value = excluded.value, expire_at = excluded.expire_at, ord = excluded.ord",
-            [ITEM_LIST] = "INSERT INTO larder_list (id, pos, value) VALUES (?1, ?2, ?3)"
-                          " ON CONFLICT (id, pos) DO UPDATE SET value = excluded.value",
-            [ITEM_SET] = "INSERT INTO larder_set (id, member, ord) VALUES (?1, ?2, ?6)"
-                         " ON CONFLICT (id, member) DO UPDATE SET ord = excluded.ord",
-            [ITEM_ZSET] = "INSERT INTO larder_zset (id, member, score, ord) VALUES (?1, ?2, ?4, ?6)"
-                          " ON CONFLICT (id, member) DO UPDATE SET score = excluded.score,"
-                          " ord = excluded.ord",
-            [ITEM_ZBLOCK] = "INSERT INTO larder_zset_block (id, block, score, member, count)"
-                            " VALUES (?1, ?2, ?4, ?3, ?6) ON CONFLICT (id, block) DO UPDATE SET"
-                            " score = excluded.score, member = excluded.member, count = excluded.count",
         },
 };
 
@@ -142,83 +94,171 @@ enum status stmt_fixed(struct sqlite_store *s, enum statement q, struct sql_stmt
     return prepared(s, &s->fixed[q], fixed_text[s->sql->driver->dialect][q], ret, err);
 }
 
-enum status stmt_get_item(struct sqlite_store *s, enum item_table t, struct sql_stmt **ret, struct error *err)
+/* ---- items ---- */
+
+/* A column as it is read: a constant where the table has none. */
+static const char *column_text(enum item_table t, enum item_column c)
 {
-    const struct item_spec *i = &item_specs[t];
-    char text[256];
-    snprintf(text, sizeof text, "SELECT %s, %s, %s, %s, %s FROM %s WHERE id = ?1 AND %s = ?2", i->key,
-             i->value, i->score, i->expire_at, i->ord, i->table, i->key);
-    return prepared(s, &s->get_item[t], text, ret, err);
+    const char *name = item_tables[t].columns[c];
+    return name ? name : c == COLUMN_VALUE ? "x''" : "0";
 }
 
+/* The columns of an item in the order in which sqlite_read.c reads them. An index by score does not have
+   ord. */
+static void add_select(struct buf *text, enum item_table t, bool by_score)
+{
+    buf_addf(text, "SELECT %s, %s, %s, %s, %s FROM %s WHERE id = ?1 AND ", item_tables[t].key,
+             column_text(t, COLUMN_VALUE), column_text(t, COLUMN_SCORE), column_text(t, COLUMN_EXPIRY),
+             by_score ? "-1" : column_text(t, COLUMN_ORD), item_tables[t].name);
+}
+
+/* Prepares a text that was composed, and releases it. */
+static enum status prepared_text(struct sqlite_store *s, struct sql_stmt **slot, struct buf *text,
+                                 struct sql_stmt **ret, struct error *err)
+{
+    buf_add(text, "", 1);
+    enum status st = prepared(s, slot, text->p, ret, err);
+    buf_release(text);
+    return st;
+}
+
+enum status stmt_get_item(struct sqlite_store *s, enum item_table t, struct sql_stmt **ret, struct error *err)
+{
+    struct buf text = {0};
+    add_select(&text, t, false);
+    buf_addf(&text, "%s = ?2", item_tables[t].key);
+    return prepared_text(s, &s->get_item[t], &text, ret, err);
+}
+
+/* An upsert, so that a row that is there is changed where it is: ?1 id, ?2 key, and behind them the columns
+   in the order of enum item_column, ?3 to ?6. */
 enum status stmt_put_item(struct sqlite_store *s, enum item_table t, struct sql_stmt **ret, struct error *err)
 {
-    return prepared(s, &s->put_item[t], put_item_text[s->sql->driver->dialect][t], ret, err);
+    const struct item_table_desc *d = &item_tables[t];
+    struct buf text = {0};
+    buf_addf(&text, "INSERT INTO %s (id, %s", d->name, d->key);
+    for (int c = 0; c < ITEM_COLUMNS; c++)
+        if (d->columns[c])
+            buf_addf(&text, ", %s", d->columns[c]);
+    buf_addf(&text, ") VALUES (?1, ?2");
+    for (int c = 0; c < ITEM_COLUMNS; c++)
+        if (d->columns[c])
+            buf_addf(&text, ", ?%d", 3 + c);
+    buf_addf(&text, ") ON CONFLICT (id, %s) DO UPDATE SET", d->key);
+    const char *comma = "";
+    for (int c = 0; c < ITEM_COLUMNS; c++) {
+        if (!d->columns[c])
+            continue;
+        buf_addf(&text, "%s %s = excluded.%s", comma, d->columns[c], d->columns[c]);
+        comma = ",";
+    }
+    return prepared_text(s, &s->put_item[t], &text, ret, err);
 }
 
 enum status stmt_del_item(struct sqlite_store *s, enum item_table t, struct sql_stmt **ret, struct error *err)
 {
-    char text[128];
-    snprintf(text, sizeof text, "DELETE FROM %s WHERE id = ?1 AND %s = ?2", item_specs[t].table,
-             item_specs[t].key);
-    return prepared(s, &s->del_item[t], text, ret, err);
+    struct buf text = {0};
+    buf_addf(&text, "DELETE FROM %s WHERE id = ?1 AND %s = ?2", item_tables[t].name, item_tables[t].key);
+    return prepared_text(s, &s->del_item[t], &text, ret, err);
 }
 
 /* Removes up to ?2 items of ?1. */
 enum status stmt_sweep_items(struct sqlite_store *s, enum item_table t, struct sql_stmt **ret,
                              struct error *err)
 {
-    const struct item_spec *i = &item_specs[t];
-    char text[256];
-    snprintf(text, sizeof text,
-             "DELETE FROM %s WHERE id = ?1 AND %s IN (SELECT %s FROM %s WHERE id = ?1 LIMIT ?2)", i->table,
-             i->key, i->key, i->table);
-    return prepared(s, &s->sweep_items[t], text, ret, err);
+    const struct item_table_desc *d = &item_tables[t];
+    struct buf text = {0};
+    buf_addf(&text, "DELETE FROM %s WHERE id = ?1 AND %s IN (SELECT %s FROM %s WHERE id = ?1 LIMIT ?2)",
+             d->name, d->key, d->key, d->name);
+    return prepared_text(s, &s->sweep_items[t], &text, ret, err);
+}
+
+/* (score, name) beside ?2 and ?5, and ?3 and ?6. */
+static void add_score_range(struct buf *text, const struct item_scan *q, enum scan_end end)
+{
+    const char *score = item_order_column(q->table, q->order), *key = item_tables[q->table].key;
+    const char *dir = q->reverse ? "DESC" : "ASC";
+    if (begins_with_score(q))
+        buf_addf(text, "%s >= ?2", score);
+    else
+        buf_addf(text, "(%s, %s) >= (?2, ?5)", score, key);
+    if (end == END_AT || end == END_BELOW)
+        buf_addf(text, " AND (%s, %s) %s (?3, ?6)", score, key, end == END_AT ? "<=" : "<");
+    else if (end == END_AT_SCORE || end == END_BELOW_SCORE)
+        buf_addf(text, " AND %s %s ?3", score, end == END_AT_SCORE ? "<=" : "<");
+    buf_addf(text, " ORDER BY %s %s, %s %s", score, dir, key, dir);
+}
+
+static void add_range(struct buf *text, const struct item_scan *q, enum scan_end end)
+{
+    const char *by = item_order_column(q->table, q->order);
+    if (q->order == ITEMS_BY_EXPIRY) /* what the partial index asks for */
+        buf_addf(text, "%s <> 0 AND ", by);
+    buf_addf(text, "%s >= ?2", by);
+    if (end)
+        buf_addf(text, " AND %s <= ?3", by);
+    buf_addf(text, " ORDER BY %s %s", by, q->reverse ? "DESC" : "ASC");
 }
 
 /* ?1 id, ?2 lower bound, ?3 upper bound, ?4 limit, ?7 rows to skip; by score ?5 and ?6 are the names that go
-   with the bounds.
- */
+   with the bounds. */
 enum status stmt_scan_items(struct sqlite_store *s, const struct item_scan *q, enum scan_end end,
                             struct sql_stmt **ret, struct error *err)
 {
-    bool score_only = q->order == ITEMS_BY_SCORE && begins_with_score(q);
+    bool by_score = q->order == ITEMS_BY_SCORE, score_only = by_score && begins_with_score(q);
     struct sql_stmt **slot = &s->scan_items[q->table][q->order][q->reverse][score_only][end];
     if (*slot) {
         *ret = *slot;
         return ST_OK;
     }
-    struct item_spec spec = item_specs[q->table];
-    const struct item_spec *i = &spec;
-    const char *dir = q->reverse ? "DESC" : "ASC";
-    char range[160], text[512];
-    if (q->order == ITEMS_BY_SCORE) {
-        assert(q->table == ITEM_ZSET);
-        static const char *const ends[SCAN_ENDS] = {
-            [END_OPEN] = "",
-            [END_AT] = " AND (score, member) <= (?3, ?6)",
-            [END_AT_SCORE] = " AND score <= ?3",
-            [END_BELOW] = " AND (score, member) < (?3, ?6)",
-            [END_BELOW_SCORE] = " AND score < ?3",
-        };
-        spec.ord = "-1"; /* the index does not have it */
-        snprintf(range, sizeof range, "%s%s ORDER BY score %s, member %s",
-                 score_only ? "score >= ?2" : "(score, member) >= (?2, ?5)", ends[end], dir, dir);
-    } else {
-        const char *by = q->order == ITEMS_BY_ORD      ? "ord"
-                         : q->order == ITEMS_BY_EXPIRY ? "expire_at"
-                                                       : i->key;
-        assert(q->order == ITEMS_BY_ORD || q->order == ITEMS_BY_EXPIRY ||
-               (q->order == ITEMS_BY_NAME) == item_named(q->table));
-        assert(q->order != ITEMS_BY_EXPIRY || q->table == ITEM_HASH);
-        snprintf(range, sizeof range, "%s%s >= ?2%s%s%s ORDER BY %s %s",
-                 q->order == ITEMS_BY_EXPIRY ? "expire_at <> 0 AND " : "", by, end ? " AND " : "",
-                 end ? by : "", end ? " <= ?3" : "", by, dir);
-    }
-    snprintf(text, sizeof text, "SELECT %s, %s, %s, %s, %s FROM %s WHERE id = ?1 AND %s LIMIT ?4 OFFSET ?7",
-             i->key, i->value, i->score, i->expire_at, i->ord, i->table, range);
-    return prepared(s, slot, text, ret, err);
+    struct buf text = {0};
+    add_select(&text, q->table, by_score);
+    if (by_score)
+        add_score_range(&text, q, end);
+    else
+        add_range(&text, q, end);
+    buf_addf(&text, " LIMIT ?4 OFFSET ?7");
+    return prepared_text(s, slot, &text, ret, err);
 }
+
+/* Items from (?2, ?5) to before (?3, ?6). Row values would be compared again for each row: in three ranges
+   with plain bounds a row costs less than half. one: both scores are the same. */
+static void add_count_scores(struct buf *text, enum item_table t, bool one)
+{
+    const char *score = item_order_column(t, ITEMS_BY_SCORE), *key = item_tables[t].key;
+    struct buf from = {0};
+    buf_addf(&from, "SELECT count(*) FROM %s INDEXED BY %s WHERE id = ?1 AND %s", item_tables[t].name,
+             item_tables[t].indexes[ITEMS_BY_SCORE], score);
+    buf_add(&from, "", 1);
+    if (one)
+        buf_addf(text, "%s = ?2 AND %s >= ?5 AND %s < ?6", from.p, key, key);
+    else
+        buf_addf(text, "SELECT (%s > ?2 AND %s < ?3) + (%s = ?2 AND %s >= ?5) + (%s = ?3 AND %s < ?6)",
+                 from.p, score, from.p, key, from.p, key);
+    buf_release(&from);
+}
+
+/* ?1 id; by expiry from ?2 to ?3; by score as above. */
+enum status stmt_count_items(struct sqlite_store *s, const struct item_scan *q, struct sql_stmt **ret,
+                             struct error *err)
+{
+    bool by_score = q->order == ITEMS_BY_SCORE, one = by_score && !(q->min_score < q->max_score);
+    struct sql_stmt **slot = &s->count_items[q->table][by_score][one];
+    if (*slot) {
+        *ret = *slot;
+        return ST_OK;
+    }
+    struct buf text = {0};
+    const char *by = item_order_column(q->table, q->order);
+    if (by_score)
+        add_count_scores(&text, q->table, one);
+    else
+        buf_addf(&text, "SELECT count(*) FROM %s WHERE id = ?1 AND %s <> 0 AND %s BETWEEN ?2 AND ?3",
+                 item_tables[q->table].name, by, by);
+    return prepared_text(s, slot, &text, ret, err);
+}
+
+/* ---- keys ---- */
 
 /* By key: ?1 db, ?2 lower bound, ?3 upper bound. By seq: ?2 the seq to stay below. ?4 limit, ?5 now. Expired:
    from the first one on; or (has_after) behind expire_at ?2 of db ?1 and seq ?3, those of that moment and
@@ -268,5 +308,6 @@ void stmt_finalize_all(struct sqlite_store *s)
     finalize_many(s->del_item, sizeof s->del_item / sizeof(struct sql_stmt *));
     finalize_many(s->sweep_items, sizeof s->sweep_items / sizeof(struct sql_stmt *));
     finalize_many(&s->scan_items[0][0][0][0][0], sizeof s->scan_items / sizeof(struct sql_stmt *));
+    finalize_many(&s->count_items[0][0][0], sizeof s->count_items / sizeof(struct sql_stmt *));
     finalize_many(&s->scan_keys[0][0][0][0][0], sizeof s->scan_keys / sizeof(struct sql_stmt *));
 }

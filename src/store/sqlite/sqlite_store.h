@@ -33,9 +33,6 @@ enum statement {
     Q_FIRST_TRASH,
     Q_DELETE_TRASH,
     Q_TAKE_OFF_DB,
-    Q_COUNT_ONE_SCORE,
-    Q_COUNT_SCORES,
-    Q_COUNT_FIELDS,
     Q_JOURNAL_ADD,
     Q_JOURNAL_EACH,
     Q_JOURNAL_DROP,
@@ -52,9 +49,10 @@ struct sqlite_store {
     struct sql_stmt *fixed[Q_FIXED];
     struct sql_stmt *get_item[ITEM_TABLES], *put_item[ITEM_TABLES], *del_item[ITEM_TABLES],
         *sweep_items[ITEM_TABLES];
-    struct sql_stmt
-        *scan_items[ITEM_TABLES][5][2][2][SCAN_ENDS]; /* by order, reverse, begins_with_score, end */
-    struct sql_stmt *scan_keys[4][2][2][2][2];        /* by order, with_value, has_after, has_end, reverse */
+    struct sql_stmt *scan_items[ITEM_TABLES][ITEM_ORDERS][2][2]
+                               [SCAN_ENDS];          /* by order, reverse, begins_with_score, end */
+    struct sql_stmt *count_items[ITEM_TABLES][2][2]; /* by score or expiry, of one score */
+    struct sql_stmt *scan_keys[4][2][2][2][2];       /* by order, with_value, has_after, has_end, reverse */
     /* Room for sorting and for rows to be swept. */
     void *scratch;
     size_t scratch_bytes;
@@ -83,8 +81,20 @@ enum status stmt_sweep_items(struct sqlite_store *s, enum item_table t, struct s
                              struct error *err) MUST_CHECK;
 enum status stmt_scan_items(struct sqlite_store *s, const struct item_scan *q, enum scan_end end,
                             struct sql_stmt **ret, struct error *err) MUST_CHECK;
+enum status stmt_count_items(struct sqlite_store *s, const struct item_scan *q, struct sql_stmt **ret,
+                             struct error *err) MUST_CHECK;
 enum status stmt_scan_keys(struct sqlite_store *s, const struct key_scan *q, bool has_end,
                            struct sql_stmt **ret, struct error *err) MUST_CHECK;
+/* Of a statement for one item: ?1 its id, ?2 its name or position. */
+static inline void stmt_bind_ref(struct sql_stmt *q, const struct item_ref *r)
+{
+    sql_bind_i64(q, 1, r->id);
+    if (item_named(r->table))
+        sql_bind_blob(q, 2, r->name);
+    else
+        sql_bind_i64(q, 2, r->pos);
+}
+
 void stmt_finalize_all(struct sqlite_store *s);
 
 /* ---- sqlite_read.c ---- */
