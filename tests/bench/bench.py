@@ -77,7 +77,7 @@ def requests_for(pipeline, writes, scale):
 def compare_strings(options, load, results):
     """The string tests at both durabilities; reads only once, they do not depend on it."""
     for level in ("always", "everysec"):
-        pair = [servers.redis(options.disk, level), servers.larder(options.disk, options.binary, level)]
+        pair = servers.contestants(options, level)
         try:
             for s in pair:
                 s.start()
@@ -108,11 +108,11 @@ def run_pair(results, pair, name, rounds, test):
     for _ in range(rounds):
         for s in pair:
             runs[s.name].append(test(s))
-    redis, larder = (runs[s.name] for s in pair)
-    row = {"test": name, "redis": median(redis), "larder": median(larder)}
+    row = {"test": name, **{kind: median(runs[s.name]) for kind, s in zip(("redis", "larder", "before"), pair)}}
     row["ratio"] = row["larder"]["rps"] / row["redis"]["rps"]
+    before = f"  before {row['before']['rps']:>10,.0f}/s" if "before" in row else ""
     results.append(row)
-    say(f"{name:28} redis {row['redis']['rps']:>10,.0f}/s  larder {row['larder']['rps']:>10,.0f}/s  x {row['ratio']:.2f}")
+    say(f"{name:28} redis {row['redis']['rps']:>10,.0f}/s  larder {row['larder']['rps']:>10,.0f}/s  x {row['ratio']:.2f}{before}")
 
 
 def memory_and_start(options):
@@ -180,10 +180,17 @@ def markdown(report):
              f"{CLIENTS} clients, {VALUE}-byte values, {KEYS:,} keys. Reproduce with `make bench`.", "",
              "| test | redis-server /s | larder /s | ratio | p99 redis | p99 larder |", "|---|---:|---:|---:|---:|---:|"]
     durable = report.get("durable")
+    before = any("before" in r for r in report["strings"] + (durable["rows"] if durable else []))
+    if before:
+        lines[-2:] = ["| test | redis-server /s | larder /s | ratio | p99 redis | p99 larder | before /s | larder to before |",
+                      "|---|---:|---:|---:|---:|---:|---:|---:|"]
     for r in report["strings"] + (durable["rows"] if durable else []) + report["collections"]:
         a, b = r["redis"], r["larder"]
         lines.append(f"| {r['test']} | {a['rps']:,.0f} ({a['min']:,.0f}–{a['max']:,.0f}) | {b['rps']:,.0f} ({b['min']:,.0f}–{b['max']:,.0f}) "
                      f"| **{r['ratio']:.2f}** | {a['p99_ms']:.2f} ms | {b['p99_ms']:.2f} ms |")
+        if "before" in r:
+            was = r["before"]
+            lines[-1] += f" {was['rps']:,.0f} ({was['min']:,.0f}–{was['max']:,.0f}) | **{b['rps'] / was['rps']:.2f}** |"
     if durable:
         lines += durable_bench.markdown(durable)
     m = report.get("memory")
@@ -215,6 +222,7 @@ def write_docs(text):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--binary", default=os.path.join(ROOT, "build", "release", "larder"))
+    p.add_argument("--before", metavar="BINARY", help="another larder, which strings and durable measure as well")
     p.add_argument("--disk", default=tempfile.gettempdir(), help="folder on the disk to measure")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--scale", type=float, default=1.0, help="0.1 for a quick look")

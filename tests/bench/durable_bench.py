@@ -23,7 +23,7 @@ def sustained(options, servers, load, run_pair, results, say, shape):
     """Each kind of write with appendfsync always, on servers of its own, so that each starts from nothing but its keys."""
     seconds = max(2, SECONDS * options.scale)
     for write in WRITES:
-        pair = [servers.redis(options.disk, "always"), servers.larder(options.disk, options.binary, "always")]
+        pair = servers.contestants(options, "always")
         try:
             for s in pair:
                 s.start()

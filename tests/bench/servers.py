@@ -103,3 +103,12 @@ def larder(disk, binary, durability, *options):
     argv = [binary, "serve", "--port", str(port), "--http-port", "0", "--store", f"sqlite:{folder}/larder.db", "--durability", durability,
             "--enable-debug-command", "yes", *options]
     return Server(f"larder {durability}", argv, folder, port)
+
+
+def contestants(options, level):
+    """redis-server and Larder; with --before also the Larder that it is compared with."""
+    found = [redis(options.disk, level), larder(options.disk, options.binary, level)]
+    if options.before:
+        found.append(larder(options.disk, options.before, level))
+        found[-1].name = f"before {level}"
+    return found
