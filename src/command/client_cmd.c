@@ -18,15 +18,15 @@
 static void describe_flags(const struct session *s, char out[8])
 {
     size_t n = 0;
-    if (s->monitor)
+    if (s->state.monitor)
         out[n++] = 'O';
-    if (s->blocked)
+    if (s->state.blocked)
         out[n++] = 'b';
     if (txn_open(s))
         out[n++] = 'x';
     if (s->unix_socket)
         out[n++] = 'U';
-    if (s->no_evict)
+    if (s->state.no_evict)
         out[n++] = 'e';
     if (n == 0)
         out[n++] = 'N';
@@ -41,17 +41,18 @@ static void describe(const struct session *s, int64_t now_us, struct buf *out)
     char flags[8], name[COMMAND_NAME_CHARS] = "NULL";
     s->ops->usage(s, &u);
     describe_flags(s, flags);
-    if (s->last)
-        command_full_name(s->last, name);
+    if (s->state.last)
+        command_full_name(s->state.last, name);
     buf_addf(out, "id=%llu addr=%s laddr=%s fd=%d name=%s age=%lld idle=%lld flags=%s db=%u",
-             (unsigned long long)s->id, s->addr, s->laddr, s->fd, s->name,
+             (unsigned long long)s->id, s->addr, s->laddr, s->fd, session_text(s, SESSION_NAME),
              (long long)((now_us - s->created_us) / 1000000), (long long)((now_us - s->active_us) / 1000000),
-             flags, s->db);
+             flags, s->state.db);
     buf_addf(out, " sub=0 psub=0 ssub=0 multi=%d qbuf=%zu qbuf-free=%zu argv-mem=0 multi-mem=0",
              txn_length(s), u.query_buffer, u.query_buffer_free);
     buf_addf(out, " rbs=%zu rbp=%zu obl=%zu oll=0 omem=0 tot-mem=%zu events=%s cmd=%s user=default redir=-1",
              u.output_buffer, u.output_buffer, u.output_buffer, u.total, u.events, name);
-    buf_addf(out, " resp=%d lib-name=%s lib-ver=%s\n", s->resp, s->lib_name, s->lib_ver);
+    buf_addf(out, " resp=%d lib-name=%s lib-ver=%s\n", s->state.resp, session_text(s, SESSION_LIB_NAME),
+             session_text(s, SESSION_LIB_VER));
 }
 
 enum client_type { TYPE_NORMAL, TYPE_MASTER, TYPE_REPLICA, TYPE_PUBSUB };
@@ -135,8 +136,9 @@ static enum status client_id(struct call *c)
 
 static enum status client_getname(struct call *c)
 {
-    if (c->session->name[0])
-        reply_bulk_str(c->reply, c->session->name);
+    const char *name = session_text(c->session, SESSION_NAME);
+    if (name[0])
+        reply_bulk_str(c->reply, name);
     else
         reply_null(c->reply);
     return ST_OK;
@@ -148,7 +150,7 @@ static enum status client_setname(struct call *c)
         reply_error(c->reply, "ERR Client names cannot contain spaces, newlines or special characters.");
         return ST_OK;
     }
-    session_set_name(c->session, c->argv[2]);
+    session_set_text(c->session, SESSION_NAME, c->argv[2]);
     reply_ok(c->reply);
     return ST_OK;
 }
@@ -166,7 +168,7 @@ static enum status client_setinfo(struct call *c)
                      name ? "lib-name" : "lib-ver");
         return ST_OK;
     }
-    (name ? session_set_lib_name : session_set_lib_ver)(c->session, c->argv[3]);
+    session_set_text(c->session, name ? SESSION_LIB_NAME : SESSION_LIB_VER, c->argv[3]);
     reply_ok(c->reply);
     return ST_OK;
 }
@@ -313,13 +315,13 @@ static enum status client_reply(struct call *c)
 {
     struct session *s = c->session;
     if (slice_is(c->argv[2], "on")) {
-        s->reply_mode = SESSION_REPLY_ON;
+        s->state.reply_mode = SESSION_REPLY_ON;
         reply_ok(c->reply);
     } else if (slice_is(c->argv[2], "off")) {
-        s->reply_mode = SESSION_REPLY_OFF;
+        s->state.reply_mode = SESSION_REPLY_OFF;
     } else if (slice_is(c->argv[2], "skip")) {
-        if (s->reply_mode != SESSION_REPLY_OFF)
-            s->reply_mode = SESSION_REPLY_SKIP_NEXT;
+        if (s->state.reply_mode != SESSION_REPLY_OFF)
+            s->state.reply_mode = SESSION_REPLY_SKIP_NEXT;
     } else {
         reply_error(c->reply, ERR_SYNTAX);
     }
@@ -329,9 +331,9 @@ static enum status client_reply(struct call *c)
 static enum status client_no_evict(struct call *c)
 {
     if (slice_is(c->argv[2], "on")) {
-        c->session->no_evict = true;
+        c->session->state.no_evict = true;
     } else if (slice_is(c->argv[2], "off")) {
-        c->session->no_evict = false;
+        c->session->state.no_evict = false;
     } else {
         reply_error(c->reply, ERR_SYNTAX);
         return ST_OK;
@@ -356,7 +358,7 @@ static enum status client_unblock(struct call *c)
     if (!arg_i64(c, 2, &id, NULL))
         return ST_OK;
     struct session *s = server_find_session(c->executor->server, (uint64_t)id);
-    bool blocked = s && s->blocked;
+    bool blocked = s && s->state.blocked;
     if (blocked)
         block_give_up(s->executor, s, c->argc == 4 && slice_is(c->argv[3], "error"));
     reply_integer(c->reply, blocked);

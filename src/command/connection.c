@@ -36,7 +36,7 @@ static bool authenticate(struct call *c, struct slice user, struct slice passwor
 {
     bool open = c->executor->config->requirepass[0] == '\0';
     if (slice_eq(user, SLICE("default")) && (open || executor_password_is(c->executor, password))) {
-        c->session->authenticated = true;
+        c->session->state.authenticated = true;
         return true;
     }
     c->executor->stats.acl_denied_auth++;
@@ -86,7 +86,7 @@ static bool parse_hello(struct call *c, int *ret_resp)
                 reply_error(c->reply, ERR_BAD_NAME);
                 return false;
             }
-            session_set_name(c->session, c->argv[i]);
+            session_set_text(c->session, SESSION_NAME, c->argv[i]);
         } else {
             reply_errorf(c->reply, "ERR Syntax error in HELLO option '%.*s'",
                          (int)strnlen(c->argv[i].p, c->argv[i].n), c->argv[i].p);
@@ -107,7 +107,7 @@ static void reply_greeting(struct call *c)
     reply_bulk_str(r, "version");
     reply_bulk_str(r, REDIS_VERSION);
     reply_bulk_str(r, "proto");
-    reply_integer(r, c->session->resp);
+    reply_integer(r, c->session->state.resp);
     reply_bulk_str(r, "id");
     reply_integer(r, (int64_t)c->session->id);
     reply_bulk_str(r, "mode");
@@ -123,7 +123,7 @@ static enum status hello(struct call *c)
     int resp;
     if (!parse_hello(c, &resp))
         return ST_OK;
-    if (!c->session->authenticated && c->executor->config->requirepass[0]) {
+    if (!c->session->state.authenticated && c->executor->config->requirepass[0]) {
         reply_error(c->reply,
                     "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
                     "AUTH <user> <pass> option can be used to authenticate the client and select the RESP "
@@ -131,7 +131,7 @@ static enum status hello(struct call *c)
         return ST_OK;
     }
     if (resp)
-        c->session->resp = c->reply->resp = resp;
+        c->session->state.resp = c->reply->resp = resp;
     reply_greeting(c);
     return ST_OK;
 }
@@ -146,7 +146,7 @@ static enum status select_db(struct call *c)
     if (db < 0 || db >= (int64_t)view_databases(c->view)) {
         reply_error(c->reply, "ERR DB index is out of range");
     } else {
-        c->session->db = (uint32_t)db;
+        c->session->state.db = (uint32_t)db;
         reply_ok(c->reply);
     }
     return ST_OK;
@@ -154,11 +154,11 @@ static enum status select_db(struct call *c)
 
 static enum status reset(struct call *c)
 {
-    if (c->session->monitor) {
+    if (c->session->state.monitor) {
         executor_set_monitor(c->executor, c->session, false);
     }
     session_reset(c->session, !c->executor->config->requirepass[0]);
-    c->reply->resp = c->session->resp;
+    c->reply->resp = c->session->state.resp;
     reply_simple(c->reply, "RESET");
     return ST_OK;
 }

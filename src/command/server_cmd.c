@@ -118,7 +118,7 @@ static enum status monitor(struct call *c)
         reply_error(c->reply, "ERR MONITOR isn't allowed for DENY BLOCKING client");
         return ST_OK;
     }
-    if (c->session->monitor) /* Redis says nothing either */
+    if (c->session->state.monitor) /* Redis says nothing either */
         return ST_OK;
     executor_set_monitor(c->executor, c->session, true);
     reply_ok(c->reply);

@@ -94,7 +94,7 @@ const char *row_type_name(enum row_type type)
 
 uint32_t call_db(const struct call *c)
 {
-    return c->session->db;
+    return c->session->state.db;
 }
 
 bool reply_drawn_fits(struct call *c, size_t start, int64_t left)

@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "exec/args.h"
-#include "exec/retry.h"
 #include "exec/declare.h"
 #include "exec/executor.h"
 #include "exec/session.h"
@@ -34,7 +33,8 @@ struct queue {
 };
 
 struct blocked {
-    struct blocked *prev, *next; /* in its server's list, newest first */
+    struct blocked *prev, *next; /* in its server's list, newest first, while it is not over */
+    struct blocked *older;       /* in session->waits */
     struct session *session;
     const struct command *cmd;
     struct slice *argv;
@@ -178,12 +178,6 @@ static void free_blocked(struct executor *s, struct blocked *k)
     mem_free(k);
 }
 
-/* Whether it may be needed again, because the running transaction may be. */
-static bool is_kept(const struct blocked *k)
-{
-    return k->session->kept && k->session->kept->blocked == k;
-}
-
 static void set_over(struct blocking *b, struct blocked *k, bool over)
 {
     pthread_mutex_lock(&b->lock);
@@ -194,7 +188,6 @@ static void set_over(struct blocking *b, struct blocked *k, bool over)
 /* A client of this server waits from here on. */
 static void begin_wait(struct executor *s, struct blocked *k)
 {
-    k->session->blocked = k;
     k->prev = NULL;
     k->next = s->waiters;
     if (k->next)
@@ -227,44 +220,55 @@ void block_on(struct call *c, enum row_type type, int first, int nkeys, int64_t 
         join(&k->waits[i]);
     }
     pthread_mutex_unlock(&b->lock);
+    k->older = c->session->waits;
+    c->session->waits = c->session->state.blocked = k;
     begin_wait(c->executor, k);
     c->session->ops->block(c->session, timeout_us ? clock_mono_us() + timeout_us : 0);
 }
 
-void block_forget(struct executor *s, struct session *c)
+static void end_wait(struct executor *s, struct blocked *k)
 {
     struct blocking *b = s->server->blocking;
-    struct blocked *k = c->blocked;
-    if (!k)
-        return;
-    c->blocked = NULL;
     *(k->prev ? &k->prev->next : &s->waiters) = k->next;
     if (k->next)
         k->next->prev = k->prev;
     s->nwaiters--;
     if (atomic_fetch_sub(&b->nclients, 1) == 1)
         view_watch_ready(s->view, false);
-    if (is_kept(k))
-        set_over(b, k, true);
-    else
-        free_blocked(s, k);
+    set_over(b, k, true);
 }
 
-void block_restore(struct executor *s, struct session *c, struct blocked *was)
+void block_free_unused(struct executor *s, struct session *c)
 {
-    if (c->blocked == was)
-        return;
-    block_forget(s, c);
-    if (!was)
-        return;
-    set_over(s->server->blocking, was, false);
-    begin_wait(s, was);
+    for (struct blocked **at = &c->waits, *k; (k = *at);) {
+        if (k == c->state.blocked) {
+            at = &k->older;
+        } else {
+            *at = k->older;
+            free_blocked(s, k);
+        }
+    }
 }
 
-void block_let_go(struct executor *s, const struct session *c, struct blocked *was)
+void block_forget(struct executor *s, struct session *c)
 {
-    if (was && was != c->blocked)
-        free_blocked(s, was);
+    if (!c->state.blocked)
+        return;
+    end_wait(s, c->state.blocked);
+    c->state.blocked = NULL;
+    if (!c->copies)
+        block_free_unused(s, c);
+}
+
+void block_restored(struct executor *s, struct session *c)
+{
+    for (struct blocked *k = c->waits; k; k = k->older)
+        if (k != c->state.blocked && !k->over)
+            end_wait(s, k);
+    if (c->state.blocked && c->state.blocked->over) {
+        set_over(s->server->blocking, c->state.blocked, false);
+        begin_wait(s, c->state.blocked);
+    }
 }
 
 void block_give_up(struct executor *s, struct session *c, bool error)
@@ -292,7 +296,7 @@ static bool serve(struct executor *s, struct blocked *k, struct slice key, const
     struct reply *reply = c->ops->reply_begin(c);
     size_t mark = reply->ops->mark(reply);
     struct slice *argv = k->argv;
-    bool kept = is_kept(k); /* then it outlives the batch by itself */
+    bool kept = c->copies > 0; /* then it outlives the batch by itself */
     if (!kept)
         arena_adopt(view_arena(s->view), &k->arena);
     struct command_result result = command_serve(s, c, k->cmd, argv, k->argc, reply, key, write_err);

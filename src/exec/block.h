@@ -23,7 +23,7 @@
 #include "exec/command.h"
 
 struct blocking; /* everyone who waits; one for the process */
-struct blocked;  /* one client's wait; session->blocked */
+struct blocked;  /* one client's wait; session->state.blocked */
 
 struct blocking *blocking_new(void);
 void blocking_free(struct blocking *b);
@@ -61,9 +61,11 @@ void block_give_up(struct executor *s, struct session *c, bool error);
 /* The client is gone. */
 void block_forget(struct executor *s, struct session *c);
 
-/* For retry.h: what the client waited for before is what it waits for again, at its place in the queues; or
-   that is over for good. In between it is only put aside. */
-void block_restore(struct executor *s, struct session *c, struct blocked *was);
-void block_let_go(struct executor *s, const struct session *c, struct blocked *was);
+/* For session.c. The state has been put back: the client waits again, at its place in the queues, or no more.
+ */
+void block_restored(struct executor *s, struct session *c);
+
+/* Frees the waits that the state does not point to, which are over. */
+void block_free_unused(struct executor *s, struct session *c);
 
 #endif

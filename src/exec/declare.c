@@ -37,5 +37,5 @@ size_t declare_call(struct executor *s, const struct session *c, const struct co
 {
     if (txn_is_exec(cmd))
         return txn_declare(c, s->view);
-    return declare_keys(s->view, c->db, cmd, argv, argc);
+    return declare_keys(s->view, c->state.db, cmd, argv, argc);
 }

@@ -74,7 +74,7 @@ static bool debug_allowed(const struct executor *executor, const struct session 
 static bool needs_auth(const struct executor *executor, const struct session *session,
                        const struct command *cmd)
 {
-    return !session->authenticated && executor->config->requirepass[0] && !(cmd->flags & CMD_NO_AUTH);
+    return !session->state.authenticated && executor->config->requirepass[0] && !(cmd->flags & CMD_NO_AUTH);
 }
 
 /* Writing may be impossible while reading goes on; when not even a transaction can begin, both are. */
@@ -114,7 +114,7 @@ static bool refuse(struct executor *executor, struct session *session, const str
                     "option in the configuration file, and then restart the server.");
     } else if (needs_auth(executor, session, cmd)) {
         refuse_with(session, cmd, reply, "NOAUTH Authentication required.");
-    } else if (session->monitor && (cmd->flags & (CMD_WRITE | CMD_READONLY | CMD_MAY_REPLICATE))) {
+    } else if (session->state.monitor && (cmd->flags & (CMD_WRITE | CMD_READONLY | CMD_MAY_REPLICATE))) {
         reply_error(reply, "ERR Replica can't interact with the keyspace");
     } else if (no_database(executor, cmd, write_err)) {
         reply_status(reply, write_err->code, write_err);
@@ -150,10 +150,10 @@ static void note_slow(struct executor *executor, struct session *session, const 
 static void silence(struct session *session, struct reply *reply, size_t mark)
 {
     reply->ops->rewind(reply, mark);
-    if (session->reply_mode == SESSION_REPLY_SKIP_NEXT)
-        session->reply_mode = SESSION_REPLY_SKIP;
-    else if (session->reply_mode == SESSION_REPLY_SKIP)
-        session->reply_mode = SESSION_REPLY_ON;
+    if (session->state.reply_mode == SESSION_REPLY_SKIP_NEXT)
+        session->state.reply_mode = SESSION_REPLY_SKIP;
+    else if (session->state.reply_mode == SESSION_REPLY_SKIP)
+        session->state.reply_mode = SESSION_REPLY_ON;
 }
 
 /* ---- running ---- */
@@ -227,7 +227,7 @@ struct command_result command_run(struct executor *executor, struct session *ses
 
     if (cmd && UNLIKELY(cmd->subs != NULL) && argc > 1)
         cmd = command_find_sub(known, argv[1]);
-    session->last = cmd;
+    session->state.last = cmd;
     if (UNLIKELY(!cmd)) {
         if (known)
             reply_unknown_subcommand(reply, known, argv[1]);
@@ -235,16 +235,16 @@ struct command_result command_run(struct executor *executor, struct session *ses
             reply_unknown_command(reply, argv, argc);
         executor_note_error(executor, reply->code);
         txn_spoil(session);
-    } else if (UNLIKELY(!command_arity_fits(cmd, argc) || !session->authenticated || session->monitor ||
-                        no_database(executor, cmd, write_err) || session->txn ||
-                        (cmd->flags & CMD_PROTECTED)) &&
+    } else if (UNLIKELY(!command_arity_fits(cmd, argc) || !session->state.authenticated ||
+                        session->state.monitor || no_database(executor, cmd, write_err) ||
+                        session->state.txn.txn || (cmd->flags & CMD_PROTECTED)) &&
                refuse(executor, session, cmd, argc, reply, write_err)) {
         executor->command_stats[command_index(cmd)].rejected++;
         if (executor->may_retry)
             retry_counted(executor, command_index(cmd), RETRY_REJECTED, false);
         executor_note_error(executor, reply->code);
         txn_spoil(session);
-    } else if (UNLIKELY(session->txn != NULL) && txn_queue(session, cmd, argv, argc)) {
+    } else if (UNLIKELY(session->state.txn.txn != NULL) && txn_queue(session, cmd, argv, argc)) {
         reply_simple(reply, "QUEUED");
     } else {
         struct call call = {.executor = executor,
@@ -257,7 +257,7 @@ struct command_result command_run(struct executor *executor, struct session *ses
                             .write_err = write_err};
         run(&call, mark);
     }
-    if (UNLIKELY(session->reply_mode != SESSION_REPLY_ON))
+    if (UNLIKELY(session->state.reply_mode != SESSION_REPLY_ON))
         silence(session, reply, mark);
     return result;
 }
@@ -342,9 +342,9 @@ bool command_stops_workers(const struct session *session, const struct command *
 {
     if (!cmd || !(cmd->flags & CMD_STOPS_WORKERS))
         return false;
-    if (!session->authenticated && session->executor->config->requirepass[0]) /* it will be refused */
+    if (!session->state.authenticated && session->executor->config->requirepass[0]) /* it will be refused */
         return false;
-    if (session->txn && txn_open(session)) /* all but EXEC is queued, or refused */
+    if (txn_open(session)) /* all but EXEC is queued, or refused */
         return txn_is_exec(cmd) && txn_stops_workers(session);
     if (cmd->subs && argc > 1)
         cmd = command_find_sub(cmd, argv[1]);

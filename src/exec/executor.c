@@ -96,15 +96,16 @@ void executor_remove_session(struct executor *s, struct session *c)
     else
         s->last = c->prev;
     c->prev = c->next = NULL;
+    c->gone = true;
     s->nsessions--;
     executor_set_monitor(s, c, false);
 }
 
 void executor_set_monitor(struct executor *s, struct session *c, bool on)
 {
-    if (c->monitor == on)
+    if (c->state.monitor == on)
         return;
-    c->monitor = on;
+    c->state.monitor = on;
     if (on) {
         atomic_fetch_add(&s->nmonitors, 1);
         atomic_fetch_add(&s->server->nmonitors, 1);

@@ -5,7 +5,6 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "engine/engine.h"
-#include "exec/block.h"
 #include "exec/executor.h"
 #include "stats/slowlog.h"
 
@@ -17,8 +16,7 @@ struct counted {
 };
 
 struct retry {
-    struct kept *sessions;
-    struct arena arena; /* of those */
+    struct session *sessions; /* that it has touched */
     struct counted *counted;
     size_t ncounted, cap_counted;
     struct executor_stats stats;
@@ -36,7 +34,6 @@ void retry_free(struct retry *a)
 {
     if (!a)
         return;
-    arena_release(&a->arena);
     mem_free(a->counted);
     mem_free(a);
 }
@@ -53,32 +50,14 @@ void retry_begin(struct executor *s)
     a->tally = engine_tally(s->engine);
 }
 
-static struct kept snapshot(struct session *c)
-{
-    return (struct kept){
-        .session = c,
-        .db = c->db,
-        .resp = c->resp,
-        .authenticated = c->authenticated,
-        .no_evict = c->no_evict,
-        .monitor = c->monitor,
-        .reply_mode = c->reply_mode,
-        .last = c->last,
-    };
-}
-
 void retry_keep(struct executor *s, struct session *c)
 {
-    struct retry *a = s->retry;
     if (c->kept)
         return;
-    struct kept *k = arena_alloc(&a->arena, sizeof *k);
-    *k = snapshot(c);
-    k->next = a->sessions;
-    k->txn = c->txn;
-    k->txn_mark = txn_mark(c->txn);
-    k->blocked = c->blocked;
-    a->sessions = c->kept = k;
+    c->kept = true;
+    c->before = session_keep(c);
+    c->next_kept = s->retry->sessions;
+    s->retry->sessions = c;
 }
 
 void retry_counted(struct executor *s, int index, int64_t us, bool failed)
@@ -94,47 +73,6 @@ void retry_slow(struct executor *s, struct slowlog_entry *e)
 }
 
 /* ---- the end ---- */
-
-static void restore_text(char **field, char *was)
-{
-    if (!was)
-        return;
-    mem_free(*field);
-    *field = was;
-}
-
-static void restore_session(struct executor *s, struct kept *k)
-{
-    struct session *c = k->session;
-    c->db = k->db;
-    c->resp = k->resp;
-    c->authenticated = k->authenticated;
-    c->no_evict = k->no_evict;
-    executor_set_monitor(s, c, k->monitor);
-    c->reply_mode = k->reply_mode;
-    c->last = k->last;
-    restore_text(&c->name, k->name);
-    restore_text(&c->lib_name, k->lib_name);
-    restore_text(&c->lib_ver, k->lib_ver);
-}
-
-static void restore(struct executor *s, struct kept *k)
-{
-    struct session *c = k->session;
-    restore_session(s, k);
-    txn_restore(c, k->txn, &k->txn_mark);
-    block_restore(s, c, k->blocked);
-}
-
-static void let_go(struct executor *s, struct kept *k)
-{
-    struct session *c = k->session;
-    mem_free(k->name);
-    mem_free(k->lib_name);
-    mem_free(k->lib_ver);
-    txn_let_go(c, k->txn);
-    block_let_go(s, c, k->blocked);
-}
 
 static void uncount(struct executor *s)
 {
@@ -159,16 +97,14 @@ static void finish(struct executor *s, bool back)
     struct retry *a = s->retry;
     assert(s->may_retry);
     s->may_retry = false;
-    for (struct kept *k = a->sessions, *next; k; k = next) {
-        next = k->next;
-        k->session->kept = NULL;
-        if (back)
-            restore(s, k);
-        else
-            let_go(s, k);
+    for (struct session *c = a->sessions, *next; c; c = next) {
+        next = c->next_kept;
+        c->kept = false;
+        if (back && !c->gone)
+            session_restore(c, &c->before);
+        session_let_go(c);
     }
     a->sessions = NULL;
-    arena_reset(&a->arena);
     if (back)
         slowlog_drop(a->slow);
     else
@@ -187,40 +123,4 @@ void retry_take_back(struct executor *s)
 void retry_end(struct executor *s)
 {
     finish(s, false);
-}
-
-/* ---- commands that are one step ---- */
-
-void retry_mark(struct session *c, struct kept *k)
-{
-    *k = snapshot(c);
-    k->outer = c->kept;
-    if (k->outer) { /* what is not to be freed is the same */
-        k->txn = k->outer->txn;
-        k->blocked = k->outer->blocked;
-    }
-    c->kept = k;
-}
-
-/* A text that has been replaced since goes to whoever remembers more; who has an older one needs none. */
-static void hand_on(char *text, char **to)
-{
-    if (to && !*to)
-        *to = text;
-    else
-        mem_free(text);
-}
-
-void retry_unmark(struct executor *s, struct session *c, struct kept *k, bool back)
-{
-    struct kept *outer = k->outer;
-    assert(c->kept == k);
-    c->kept = outer;
-    if (back) {
-        restore_session(s, k);
-        return;
-    }
-    hand_on(k->name, outer ? &outer->name : NULL);
-    hand_on(k->lib_name, outer ? &outer->lib_name : NULL);
-    hand_on(k->lib_ver, outer ? &outer->lib_ver : NULL);
 }

@@ -11,7 +11,6 @@
 
 struct blocked;
 struct command;
-struct kept;
 struct reply;
 struct executor;
 struct session;
@@ -30,12 +29,12 @@ struct session_ops {
     /* Sends bytes outside of a reply (MONITOR lines; RESP already). */
     void (*push)(struct session *s, struct slice bytes);
     void (*usage)(const struct session *s, struct session_usage *ret);
-    /* A blocking command waits (session->blocked is set): gives up at this moment of the monotonic clock, 0
-     * never. */
+    /* A blocking command waits (session->state.blocked is set): gives up at this moment of the monotonic
+     * clock, 0 never. */
     void (*block)(struct session *s, int64_t deadline_us);
     /* Around a reply that the session's own command does not give: to a client that waited. wait: the
-       ticket that must be durable before it leaves. When session->blocked is NULL at the end, the client
-       goes on. */
+       ticket that must be durable before it leaves. When session->state.blocked is NULL at the end, the
+       client goes on. */
     struct reply *(*reply_begin)(struct session *s);
     void (*reply_end)(struct session *s, int64_t wait);
 };
@@ -46,32 +45,63 @@ enum session_way { WAY_TCP, WAY_UNIX, WAY_TLS, WAY_HTTP, WAY_HTTPS };
 
 enum session_reply { SESSION_REPLY_ON, SESSION_REPLY_OFF, SESSION_REPLY_SKIP_NEXT, SESSION_REPLY_SKIP };
 
-struct session {
-    const struct session_ops *ops;
-    struct executor *executor;   /* whose client it is */
-    struct session *prev, *next; /* in the server's list, oldest first */
-    uint64_t id;
+/* CLIENT SETNAME, CLIENT SETINFO. */
+enum session_text { SESSION_NAME, SESSION_LIB_NAME, SESSION_LIB_VER };
+#define SESSION_TEXTS 3
+
+struct session_words; /* one of them, as it was set; it never changes */
+
+/* How far a session has got with MULTI and WATCH (txn.h). Zeroed: there is neither. */
+enum txn_phase { TXN_NONE, TXN_OPEN, TXN_RUNNING };
+struct txn_state {
+    struct txn *txn; /* the queue and the watches, of which the first so many count */
+    size_t nqueue, nwatches;
+    enum txn_phase phase;
+    bool spoilt;                 /* EXEC will refuse all */
+    bool writes;                 /* something in the queue may write ... */
+    bool outside, stops_workers; /* ... is CMD_OUTSIDE, CMD_STOPS_WORKERS */
+};
+
+/* All that commands change about a session. A copy by value brings it back, whatever has happened since: what
+   is a member here is restored without code of its own. What the members point to is not changed in a way
+   that a copy would notice, and not freed while there are copies (session_keep). */
+struct session_state {
     uint32_t db;
     int resp; /* 2 or 3 */
     bool authenticated;
     bool monitor;
     bool no_evict;
+    enum session_reply reply_mode;                    /* CLIENT REPLY */
+    const struct session_words *texts[SESSION_TEXTS]; /* NULL: "" */
+    const struct command *last;                       /* the last command run, for CLIENT LIST */
+    struct blocked *blocked;                          /* waits for a key, see block.h; NULL: it does not */
+    struct txn_state txn;
+};
+
+struct session {
+    const struct session_ops *ops;
+    struct executor *executor;   /* whose client it is */
+    struct session *prev, *next; /* in the server's list, oldest first */
+    uint64_t id;
+    struct session_state state;
     bool unix_socket;
     bool no_block; /* HTTP: a blocking command answers at once, as inside EXEC */
     enum session_way way;
-    enum session_reply reply_mode; /* CLIENT REPLY */
-    char *name;                    /* "" when none */
-    char *lib_name;                /* CLIENT SETINFO */
-    char *lib_ver;
     char addr[112]; /* "127.0.0.1:5000", "/path:0" */
     char laddr[112];
     int fd;
-    int64_t created_us;         /* monotonic */
-    int64_t active_us;          /* last command or byte, monotonic */
-    const struct command *last; /* the last command run, for CLIENT LIST */
-    struct blocked *blocked;    /* waits for a key, see block.h; NULL: it does not */
-    struct txn *txn;            /* MULTI and WATCH, see txn.h; NULL while there is neither */
-    struct kept *kept;          /* how it was before the running transaction, see retry.h; or NULL */
+    int64_t created_us; /* monotonic */
+    int64_t active_us;  /* last command or byte, monotonic */
+    bool gone;          /* closed; it is freed at the end of the turn */
+    /* Before the running transaction, if that may have to be run again and has touched it (retry.h). */
+    struct session_state before;
+    bool kept;
+    struct session *next_kept;
+    /* What the state and its copies point to, all of it. Without copies, the state alone. */
+    uint32_t copies;
+    struct session_words *words;
+    struct txn *txns;
+    struct blocked *waits;
 };
 
 /* Fills a zeroed session with what a new connection starts as. */
@@ -81,9 +111,15 @@ void session_release(struct session *s);
 /* Back to a new connection's state (RESET), authentication included when a password is required. */
 void session_reset(struct session *s, bool authenticated);
 
-void session_set_name(struct session *s, struct slice name);
-void session_set_lib_name(struct session *s, struct slice name);
-void session_set_lib_ver(struct session *s, struct slice version);
+/* A name; "" when there is none. */
+const char *session_text(const struct session *s, enum session_text which);
+void session_set_text(struct session *s, enum session_text which, struct slice text);
+
+/* A copy of the state that the session may be brought back to, before session_let_go is called once. Copies
+   nest: one that was made later is let go of earlier. */
+struct session_state session_keep(struct session *s);
+void session_restore(struct session *s, const struct session_state *was);
+void session_let_go(struct session *s);
 
 /* Names are printable ASCII without spaces, so that CLIENT LIST stays parseable. */
 bool session_name_valid(struct slice name);

@@ -7,7 +7,6 @@
 #include "base/num.h"
 #include "base/vec.h"
 #include "exec/args.h"
-#include "exec/retry.h"
 #include "exec/declare.h"
 #include "exec/session.h"
 
@@ -30,15 +29,11 @@ static enum status look_at(struct call *c, struct watch *w)
     return st == ST_OK ? view_tombstone(c->view, w->in_view.db, w->in_view.key, &w->tombstone) : st;
 }
 
-enum txn_state { TXN_NONE, TXN_OPEN, TXN_RUNNING };
-
+/* Both grow at their ends only: an earlier txn_state counts fewer of the same ones. */
 struct txn {
-    enum txn_state state;
-    bool spoilt;
-    bool writes;
-    bool outside, stops_workers; /* something in the queue is CMD_OUTSIDE, CMD_STOPS_WORKERS */
+    struct txn *next; /* in session->txns */
     struct queued *queue;
-    size_t nqueue, queue_cap;
+    size_t queue_cap;
     struct watch **watches;
     size_t nwatches, watches_cap;
     struct arena arena; /* the queue's arguments */
@@ -46,30 +41,33 @@ struct txn {
 
 static struct txn *txn_of(struct session *s)
 {
-    if (!s->txn)
-        s->txn = mem_zalloc(sizeof *s->txn);
-    return s->txn;
+    if (!s->state.txn.txn) {
+        struct txn *t = mem_zalloc(sizeof *t);
+        t->next = s->txns;
+        s->txns = s->state.txn.txn = t;
+    }
+    return s->state.txn.txn;
 }
 
 bool txn_open(const struct session *s)
 {
-    return s->txn && s->txn->state == TXN_OPEN;
+    return s->state.txn.phase == TXN_OPEN;
 }
 
 bool txn_running(const struct session *s)
 {
-    return s->txn && s->txn->state == TXN_RUNNING;
+    return s->state.txn.phase == TXN_RUNNING;
 }
 
 int txn_length(const struct session *s)
 {
-    return txn_open(s) ? (int)s->txn->nqueue : -1;
+    return txn_open(s) ? (int)s->state.txn.nqueue : -1;
 }
 
 void txn_spoil(struct session *s)
 {
     if (txn_open(s))
-        s->txn->spoilt = true;
+        s->state.txn.spoilt = true;
 }
 
 static void forget_watches(struct txn *t, size_t from)
@@ -90,52 +88,29 @@ static void txn_free(struct txn *t)
     mem_free(t);
 }
 
-/* Whether it may be needed again, because the running transaction may be. */
-static bool is_kept(const struct session *s)
+void txn_free_unused(struct session *s)
 {
-    return s->kept && s->kept->txn == s->txn;
+    for (struct txn **at = &s->txns, *t; (t = *at);) {
+        if (t == s->state.txn.txn) {
+            at = &t->next;
+        } else {
+            *at = t->next;
+            txn_free(t);
+        }
+    }
 }
 
 void txn_end(struct session *s)
 {
-    if (s->txn && !is_kept(s))
-        txn_free(s->txn);
-    s->txn = NULL;
+    s->state.txn = (struct txn_state){0};
+    if (!s->copies)
+        txn_free_unused(s);
 }
 
-struct txn_mark txn_mark(const struct txn *t)
+void txn_restored(struct session *s)
 {
-    if (!t)
-        return (struct txn_mark){.state = TXN_NONE};
-    return (struct txn_mark){.state = (int)t->state,
-                             .spoilt = t->spoilt,
-                             .writes = t->writes,
-                             .outside = t->outside,
-                             .stops_workers = t->stops_workers,
-                             .nqueue = t->nqueue,
-                             .nwatches = t->nwatches};
-}
-
-void txn_restore(struct session *s, struct txn *was, const struct txn_mark *mark)
-{
-    if (s->txn && s->txn != was)
-        txn_free(s->txn);
-    s->txn = was;
-    if (!was)
-        return;
-    was->state = (enum txn_state)mark->state;
-    was->spoilt = mark->spoilt;
-    was->writes = mark->writes;
-    was->outside = mark->outside;
-    was->stops_workers = mark->stops_workers;
-    was->nqueue = mark->nqueue;
-    forget_watches(was, mark->nwatches);
-}
-
-void txn_let_go(const struct session *s, struct txn *was)
-{
-    if (was && was != s->txn)
-        txn_free(was);
+    if (s->state.txn.txn)
+        forget_watches(s->state.txn.txn, s->state.txn.nwatches);
 }
 
 /* ---- queueing ---- */
@@ -157,25 +132,26 @@ bool txn_queues(const struct command *cmd)
 
 bool txn_queue(struct session *s, const struct command *cmd, const struct slice *argv, int argc)
 {
-    struct txn *t = s->txn;
-    if (t->state != TXN_OPEN || runs_at_once(cmd))
+    struct txn_state *now = &s->state.txn;
+    struct txn *t = now->txn;
+    if (now->phase != TXN_OPEN || runs_at_once(cmd))
         return false;
     struct slice *copy = arena_alloc(&t->arena, (size_t)argc * sizeof *copy);
     for (int i = 0; i < argc; i++)
         copy[i] = arena_copy(&t->arena, argv[i]);
-    VEC_PUSH(t->queue, t->nqueue, t->queue_cap) = (struct queued){cmd, copy, argc};
-    t->writes |= (cmd->flags & CMD_WRITE) != 0;
-    t->outside |= (cmd->flags & CMD_OUTSIDE) != 0;
-    t->stops_workers |= (cmd->flags & CMD_STOPS_WORKERS) != 0;
+    VEC_PUSH(t->queue, now->nqueue, t->queue_cap) = (struct queued){cmd, copy, argc};
+    now->writes |= (cmd->flags & CMD_WRITE) != 0;
+    now->outside |= (cmd->flags & CMD_OUTSIDE) != 0;
+    now->stops_workers |= (cmd->flags & CMD_STOPS_WORKERS) != 0;
     return true;
 }
 
 size_t txn_declare(const struct session *s, struct view *v)
 {
-    const struct txn *t = s->txn;
-    uint32_t db = s->db;
+    const struct txn *t = s->state.txn.txn;
+    uint32_t db = s->state.db;
     size_t n = 0;
-    for (size_t i = 0; t && i < t->nqueue; i++) {
+    for (size_t i = 0; i < s->state.txn.nqueue; i++) {
         const struct queued *q = &t->queue[i];
         int64_t chosen;
         if (strcmp(q->cmd->name, "select") == 0 && num_parse_i64(q->argv[1], &chosen) && chosen >= 0 &&
@@ -183,19 +159,19 @@ size_t txn_declare(const struct session *s, struct view *v)
             db = (uint32_t)chosen;
         n += declare_keys(v, db, q->cmd, q->argv, q->argc);
     }
-    for (size_t i = 0; t && i < t->nwatches; i++, n++)
+    for (size_t i = 0; i < s->state.txn.nwatches; i++, n++)
         view_declare(v, t->watches[i]->in_view.db, t->watches[i]->in_view.key);
     return n;
 }
 
 static enum status multi(struct call *c)
 {
-    struct txn *t = txn_of(c->session);
-    if (t->state != TXN_NONE) {
+    if (c->session->state.txn.phase != TXN_NONE) {
         reply_error(c->reply, "ERR MULTI calls can not be nested");
         return ST_OK;
     }
-    t->state = TXN_OPEN;
+    (void)txn_of(c->session);
+    c->session->state.txn.phase = TXN_OPEN;
     reply_ok(c->reply);
     return ST_OK;
 }
@@ -222,25 +198,25 @@ bool txn_is_exec(const struct command *cmd)
 
 bool txn_may_write(const struct session *s, const struct command *cmd)
 {
-    return txn_is_exec(cmd) && txn_open(s) && s->txn->writes;
+    return txn_is_exec(cmd) && txn_open(s) && s->state.txn.writes;
 }
 
 bool txn_goes_outside(const struct session *s, const struct command *cmd)
 {
-    return txn_is_exec(cmd) && txn_open(s) && s->txn->outside;
+    return txn_is_exec(cmd) && txn_open(s) && s->state.txn.outside;
 }
 
 bool txn_stops_workers(const struct session *s)
 {
-    return s->txn->stops_workers;
+    return s->state.txn.stops_workers;
 }
 
 /* Whether a watched key is not what it was. */
-static enum status watched_changed(struct call *c, const struct txn *t, bool *ret)
+static enum status watched_changed(struct call *c, const struct txn_state *t, bool *ret)
 {
     *ret = false;
     for (size_t i = 0; i < t->nwatches && !*ret; i++) {
-        const struct watch *was = t->watches[i];
+        const struct watch *was = t->txn->watches[i];
         struct watch now = {.in_view = {.db = was->in_view.db, .key = was->in_view.key}};
         enum status st = look_at(c, &now);
         if (st != ST_OK)
@@ -256,29 +232,32 @@ static enum status watched_changed(struct call *c, const struct txn *t, bool *re
    that. When the database fails, nothing that the commands did to rows or to the session remains. */
 static enum status run_queue(struct call *c)
 {
-    struct txn *t = c->session->txn;
+    struct session *s = c->session;
+    struct txn *t = s->state.txn.txn;
     struct queued *queue = t->queue;
-    size_t n = t->nqueue;
-    if (!is_kept(c->session)) {
+    size_t n = s->state.txn.nqueue;
+    if (!s->copies) { /* else they stay until it is known whether all of this runs again */
         arena_adopt(view_arena(c->view), &t->arena);
         forget_watches(t, 0);
+        s->state.txn.nwatches = 0;
     }
-    t->state = TXN_RUNNING;
-    struct kept before;
+    s->state.txn.phase = TXN_RUNNING;
+    const struct session_state before = session_keep(s);
     enum status st = ST_OK;
-    retry_mark(c->session, &before);
     reply_array(c->reply, n);
     for (size_t i = 0; i < n && st == ST_OK; i++)
         st = command_run_step(c, queue[i].cmd, queue[i].argv, queue[i].argc);
-    retry_unmark(c->executor, c->session, &before, st != ST_OK);
-    c->reply->resp = c->session->resp;
-    txn_end(c->session);
+    if (st != ST_OK)
+        session_restore(s, &before);
+    session_let_go(s);
+    c->reply->resp = s->state.resp;
+    txn_end(s);
     return st;
 }
 
 static enum status exec(struct call *c)
 {
-    struct txn *t = c->session->txn;
+    const struct txn_state *t = &c->session->state.txn;
     if (!txn_open(c->session)) {
         reply_error(c->reply, "ERR EXEC without MULTI");
         return ST_OK;
@@ -309,8 +288,9 @@ static enum status exec(struct call *c)
 static enum status watch_key(struct call *c, struct slice key)
 {
     struct txn *t = txn_of(c->session);
+    struct txn_state *now = &c->session->state.txn;
     uint32_t db = call_db(c);
-    for (size_t i = 0; i < t->nwatches; i++)
+    for (size_t i = 0; i < now->nwatches; i++)
         if (t->watches[i]->in_view.db == db && slice_eq(t->watches[i]->in_view.key, key))
             return ST_OK;
     struct watch *w = mem_zalloc(sizeof *w + key.n); /* the key follows */
@@ -324,6 +304,7 @@ static enum status watch_key(struct call *c, struct slice key)
     }
     view_watch(c->view, &w->in_view);
     VEC_PUSH(t->watches, t->nwatches, t->watches_cap) = w;
+    now->nwatches = t->nwatches;
     return ST_OK;
 }
 
@@ -345,7 +326,7 @@ static enum status watch(struct call *c)
 /* Inside EXEC nothing is watched any more. */
 static enum status unwatch(struct call *c)
 {
-    if (c->session->txn && !txn_running(c->session))
+    if (c->session->state.txn.txn && !txn_running(c->session))
         txn_end(c->session);
     reply_ok(c->reply);
     return ST_OK;

@@ -13,7 +13,6 @@
 #include "exec/command.h"
 
 struct session;
-struct txn;
 
 /* Between MULTI and EXEC, the queue not being run yet. */
 bool txn_open(const struct session *s);
@@ -51,16 +50,11 @@ void txn_end(struct session *s);
 /* Whether cmd is EXEC and something in the queue is CMD_OUTSIDE. */
 bool txn_goes_outside(const struct session *s, const struct command *cmd);
 
-/* For retry.h: how far a session's transaction has got (txn may be NULL); what it was is put back, or given
-   up. In between, txn_end does not free it. */
-struct txn_mark {
-    int state;
-    bool spoilt, writes, outside, stops_workers;
-    size_t nqueue, nwatches;
-};
-struct txn_mark txn_mark(const struct txn *t);
-void txn_restore(struct session *s, struct txn *was, const struct txn_mark *mark);
-void txn_let_go(const struct session *s, struct txn *was);
+/* For session.c. The state has been put back: what was watched since is not. */
+void txn_restored(struct session *s);
+
+/* Frees the queues and watches that the state does not point to. */
+void txn_free_unused(struct session *s);
 
 extern const struct command txn_commands[];
 

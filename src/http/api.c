@@ -369,10 +369,10 @@ struct command_result http_answer(struct http_api *api, struct session *s, struc
     struct command_result result = {0};
     a->dialect = http_dialect_of(x);
     bool open = x->route && x->route->open;
-    s->db = x->db;
-    s->authenticated =
+    s->state.db = x->db;
+    s->state.authenticated =
         open || http_authorized(api->executor, x->request.headers[HTTP_AUTHORIZATION], x->arena);
-    if (!s->authenticated && !is_for_all(x))
+    if (!s->state.authenticated && !is_for_all(x))
         refuse_stranger(api, x, a);
     else if (x->refusal.status)
         answer_refusal(a, x);

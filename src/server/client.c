@@ -221,7 +221,7 @@ void client_batch_done(struct client *c)
         c->parsed = c->done;
         c->stalled = c->broken = false;
         c->protocol->parse_again(c);
-        if (!c->paused && !c->session.blocked && !client_held(c))
+        if (!c->paused && !c->session.state.blocked && !client_held(c))
             push(&c->worker->ready, c, &c->ready);
     } else {
         c->done = c->parsed;
@@ -304,7 +304,7 @@ void client_flush(struct client *c)
             return;
         }
     }
-    if (held && !client_held(c) && c->state == CLIENT_OPEN && !c->paused && !c->session.blocked)
+    if (held && !client_held(c) && c->state == CLIENT_OPEN && !c->paused && !c->session.state.blocked)
         push(&c->worker->ready, c, &c->ready);
     if (backlog(c) == 0) {
         drained(c);
@@ -343,7 +343,7 @@ void client_tick(struct client *c, int64_t now_us)
         client_kill(c);
         return;
     }
-    if (config->timeout_ms && !c->session.monitor && !c->paused && !c->session.blocked &&
+    if (config->timeout_ms && !c->session.state.monitor && !c->paused && !c->session.state.blocked &&
         (uint64_t)idle / 1000 > config->timeout_ms) {
         log_close(c, LOG_DEBUG, "closing an idle client");
         c->worker->executor.stats.closed[CLOSED_IDLE]++;
@@ -411,7 +411,7 @@ static struct reply *session_reply_begin(struct session *s)
 {
     struct client *c = of_session(s);
     worker_retry_keep(c->worker, c);
-    c->reply.base.resp = s->resp;
+    c->reply.base.resp = s->state.resp;
     c->reply_start = c->out.len;
     return &c->reply.base;
 }
@@ -424,7 +424,7 @@ static void session_reply_end(struct session *s, int64_t wait)
         if (wait)
             held_add(c->worker, c, c->reply_start, wait, 0);
     }
-    if (s->blocked)
+    if (s->state.blocked)
         return;
     event_del(&c->block_event);
     if (c->state == CLIENT_OPEN && !c->in_batch && c->parsed < c->in.len)
@@ -435,7 +435,7 @@ static void on_block_timeout(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd, (void)what;
     struct client *c = arg;
-    if (!c->session.blocked)
+    if (!c->session.state.blocked)
         return;
     /* The loop counts from when it woke up, so a timer that was set in a long turn fires early. */
     if (clock_mono_us() < c->block_until_us)
@@ -497,7 +497,7 @@ void client_take_back(const struct client_before *was)
     c->held_last = was->held_last;
     c->block_until_us = was->block_until_us;
     event_del(&c->block_event);
-    if (c->session.blocked && c->block_until_us)
+    if (c->session.state.blocked && c->block_until_us)
         arm_block_timer(c);
     if (c->protocol->take_back)
         c->protocol->take_back(c);

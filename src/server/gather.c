@@ -32,7 +32,7 @@ static void expect_key(struct worker *w, struct batch_call *call)
     if (!spec->flags || spec->keyword || spec->index >= call->argc)
         return;
     call->keyed = true;
-    call->key = view_prefetch(w->executor.view, call->client->session.db, call->argv[spec->index]);
+    call->key = view_prefetch(w->executor.view, call->client->session.state.db, call->argv[spec->index]);
 }
 
 static void mark_ready(struct worker *w, struct client *c)
@@ -45,11 +45,11 @@ static void mark_ready(struct worker *w, struct client *c)
 
 void gather_calls(struct worker *w, struct client *c)
 {
-    if (c->state != CLIENT_OPEN || c->paused || c->broken || c->session.blocked || client_held(c))
+    if (c->state != CLIENT_OPEN || c->paused || c->broken || c->session.state.blocked || client_held(c))
         return;
     struct batch *b = &w->batch;
     /* What a client may send changes with AUTH: until then, one command at a time. */
-    int share = c->session.authenticated || !worker_config(w)->requirepass[0] ? CLIENT_CALLS : 1;
+    int share = c->session.state.authenticated || !worker_config(w)->requirepass[0] ? CLIENT_CALLS : 1;
     while (share > 0) {
         struct batch_call call = {.client = c};
         enum parse_result found = c->protocol->parse(w, c, &call);

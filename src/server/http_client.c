@@ -101,7 +101,7 @@ static enum parse_result parse(struct worker *w, struct client *c, struct batch_
         h->now.queued_us = worker_now(w);
     struct http_call *x = http_prepare(w->http, &request, &w->batch.arena);
     x->received_us = h->now.queued_us;
-    c->session.db = x->db; /* where its key is looked for ahead of time */
+    c->session.state.db = x->db; /* where its key is looked for ahead of time */
     ret->http = x;
     ret->cmd = x->cmd;
     ret->argv = x->argv;

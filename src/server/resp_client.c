@@ -13,7 +13,7 @@
 static void open_resp(struct client *c)
 {
     resp_init(&c->parser);
-    resp_reply_init(&c->reply, &c->out, c->session.resp);
+    resp_reply_init(&c->reply, &c->out, c->session.state.resp);
 }
 
 static void release(struct client *c)
@@ -28,7 +28,7 @@ static enum parse_result parse(struct worker *w, struct client *c, struct batch_
         .max_bulk = config->proto_max_bulk_len,
         .max_args = INT_MAX,
         .max_inline = MAX_INLINE,
-        .unauthenticated = !c->session.authenticated && config->requirepass[0],
+        .unauthenticated = !c->session.state.authenticated && config->requirepass[0],
     };
     struct slice data = slice_of(c->in.p + c->parsed, c->in.len - c->parsed);
     size_t used;
@@ -91,7 +91,7 @@ static struct command_result run_unknown(struct worker *w, const struct batch_ca
     struct command_result result = {0};
     struct client *c = call->client;
     if (call->argc == 0) {
-        if (c->session.reply_mode == SESSION_REPLY_ON)
+        if (c->session.state.reply_mode == SESSION_REPLY_ON)
             reply_error(&c->reply.base, c->parser.error);
         executor_note_error(&w->executor, "ERR");
         w->executor.stats.closed[CLOSED_PROTOCOL]++;
@@ -120,14 +120,14 @@ static struct command_result run(struct worker *w, const struct batch_call *call
                                  const struct error *write_err)
 {
     struct client *c = call->client;
-    c->reply.base.resp = c->session.resp;
+    c->reply.base.resp = c->session.state.resp;
     c->exec_left = 0;
     if (!call->cmd)
         return run_unknown(w, call, write_err);
-    uint32_t db = c->session.db;
+    uint32_t db = c->session.state.db;
     struct command_result result =
         command_run(&w->executor, &c->session, call->cmd, call->argv, call->argc, &c->reply.base, write_err);
-    if (c->session.db != db)
+    if (c->session.state.db != db)
         note_database(c, call->cmd, db);
     return result;
 }
@@ -144,10 +144,10 @@ static void fail(struct worker *w, struct client *c, uint32_t n, uint32_t left, 
 {
     struct resp_reply sink;
     if (left && c->exec_chose) {
-        c->session.db = left - 1;
+        c->session.state.db = left - 1;
         c->exec_chose = false;
     }
-    resp_reply_init(&sink, out, c->session.resp);
+    resp_reply_init(&sink, out, c->session.state.resp);
     for (uint32_t i = 0; i < n; i++) {
         reply_status(&sink.base, err->code, err);
         executor_note_error(&w->executor, sink.base.code);

@@ -67,7 +67,7 @@ static void run_call(struct worker *w, const struct batch_call *call, struct tra
     if (c->state != CLIENT_OPEN || c->paused || c->stalled)
         return;
     worker_retry_keep(w, c);
-    if (client_held(c) || c->session.blocked) {
+    if (client_held(c) || c->session.state.blocked) {
         c->stalled = true;
         return;
     }

@@ -112,7 +112,7 @@ static void receive_lines_lost(struct worker *w, struct message *m)
     log_warning("closing monitoring clients, which other workers outran", NULL);
     for (struct session *s = w->executor.first, *next; s; s = next) {
         next = s->next;
-        if (!s->monitor)
+        if (!s->state.monitor)
             continue;
         w->executor.stats.closed[CLOSED_OUTPUT_LIMIT]++;
         client_kill((struct client *)s);

@@ -46,7 +46,7 @@ static void add_quoted(struct buf *out, struct slice s)
 void monitor_tell(struct executor *executor, struct slice line)
 {
     for (struct session *s = executor->first; s; s = s->next)
-        if (s->monitor)
+        if (s->state.monitor)
             s->ops->push(s, line);
 }
 
@@ -55,7 +55,8 @@ void monitor_feed(struct executor *executor, const struct session *from, const s
 {
     struct buf line = {0};
     int64_t now = clock_wall_us();
-    buf_addf(&line, "+%lld.%06lld [%u ", (long long)(now / 1000000), (long long)(now % 1000000), from->db);
+    buf_addf(&line, "+%lld.%06lld [%u ", (long long)(now / 1000000), (long long)(now % 1000000),
+             from->state.db);
     if (from->unix_socket) /* by the server's side of it: the client's has no name */
         buf_addf(&line, "unix:%s]", executor->config->unixsocket);
     else

@@ -92,7 +92,7 @@ struct slowlog_entry *slowlog_entry(const struct session *session, const struct 
     e->time = clock_wall_us() / 1000000;
     e->us = us;
     e->addr = mem_strdup(session->addr);
-    e->name = mem_strdup(session->name);
+    e->name = mem_strdup(session_text(session, SESSION_NAME));
     e->argc = kept;
     for (int i = 0; i < kept; i++) {
         char more[40];

@@ -89,13 +89,13 @@ static void each_failure(const char *const *lines, size_t n, size_t exec, void (
 static void as_before(void)
 {
     const struct session *s = &k.session;
-    CHECK_EQ(s->db, 0);
-    CHECK_EQ(s->resp, 2);
-    CHECK_EQ(s->reply_mode, SESSION_REPLY_ON);
-    CHECK(!s->no_evict);
-    CHECK_STR(s->name, "before");
-    CHECK_STR(s->lib_name, "none");
-    CHECK(s->txn == NULL && s->kept == NULL); /* neither in MULTI nor watching */
+    CHECK_EQ(s->state.db, 0);
+    CHECK_EQ(s->state.resp, 2);
+    CHECK_EQ(s->state.reply_mode, SESSION_REPLY_ON);
+    CHECK(!s->state.no_evict);
+    CHECK_STR(session_text(s, SESSION_NAME), "before");
+    CHECK_STR(session_text(s, SESSION_LIB_NAME), "none");
+    CHECK(s->state.txn.txn == NULL && s->copies == 0); /* neither in MULTI nor watching */
     expect(&k.session, "GET a", "$2\r\n10\r\n");
     expect(&k.session, "GET b", "$2\r\n10\r\n");
 }
@@ -113,8 +113,8 @@ static void keeps_what_was_done_well(void)
     prepare();
     run_well(&k.session,
              LINES("MULTI", "CLIENT SETNAME one", "CLIENT SETNAME two", "SELECT 1", "INCR n", "EXEC"));
-    CHECK_STR(k.session.name, "two");
-    CHECK_EQ(k.session.db, 1);
+    CHECK_STR(session_text(&k.session, SESSION_NAME), "two");
+    CHECK_EQ(k.session.state.db, 1);
     expect(&k.session, "GET n", "$1\r\n1\r\n");
 }
 
