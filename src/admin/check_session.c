@@ -8,7 +8,7 @@
 
 #include "admin/check_internal.h"
 #include "base/clock.h"
-#include "journal/jstore.h"
+#include "journal/replay.h"
 #include "sql/remote.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/sqlite_store.h"
@@ -147,7 +147,7 @@ static enum status read_row(void *arg, int64_t seq, struct slice row)
         find(r, text);
     }
     r->last = seq;
-    if (seq > r->applied && jrecover_row(r->mem, seq, row, &err) != ST_OK)
+    if (seq > r->applied && replay_row(r->mem, seq, row, &err) != ST_OK)
         find(r, err.text);
     return ST_OK;
 }
@@ -176,7 +176,7 @@ enum status check_journal(struct check_session *s, FILE *out, uint64_t *ret_foun
     print_summary(s, &r, st);
     bool whole = st == ST_OK && r.found == 0;
     if (whole && s->owned)
-        st = jrecover_apply(s->store, r.mem, err);
+        st = replay_apply(s->store, r.mem, err);
     memtable_free(r.mem);
     *ret_found = r.found;
     *ret_comparable = s->state.applying == 0 || (whole && s->owned);

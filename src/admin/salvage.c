@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "journal/encoding.h"
-#include "journal/jstore.h"
+#include "journal/replay.h"
 #include "sql/remote.h"
 
 #define SHOWN_KEYS  10 /* of each row that is left out */
@@ -178,10 +178,10 @@ static enum status apply_rest(struct salvage *v, struct error *err)
             continue;
         st = v->ops->read(v, v->rows[i].seq, &bytes, err);
         if (st == ST_OK)
-            st = jrecover_row(m, v->rows[i].seq, bytes, err);
+            st = replay_row(m, v->rows[i].seq, bytes, err);
     }
     if (st == ST_OK)
-        st = jrecover_apply(v->session.store, m, err);
+        st = replay_apply(v->session.store, m, err);
     memtable_free(m);
     if (st == ST_OK) /* of those left out, too: no number comes again */
         st = store_journal_applied(v->session.store, v->rows[v->nrows - 1].seq, err);

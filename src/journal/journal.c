@@ -1,11 +1,218 @@
+/* Opening and closing a store with a journal. */
 #include "journal/journal.h"
 
-#include "journal/jstore.h"
+#include <signal.h>
+#include <string.h>
 
-enum status journal_replay(struct store *s, const char *url, struct error *err)
+#include "base/mem.h"
+#include "journal/journal_internal.h"
+#include "journal/owner.h"
+#include "journal/replay.h"
+#include "journal/writer.h"
+
+#define FAR_BYTES ((size_t)2 << 20) /* of a group on a database server: packets have limits there */
+
+/* ---- the lock ---- */
+
+void journal_wait(struct journal_store *s, pthread_cond_t *signal, int64_t until)
 {
-    struct jpast past;
-    return jrecover(s, url, &past, err);
+    s->lock.held = false;
+    if (until == INT64_MAX) {
+        pthread_cond_wait(signal, &s->lock.mutex);
+    } else {
+        struct timespec ts = {.tv_sec = until / 1000000, .tv_nsec = until % 1000000 * 1000};
+        pthread_cond_timedwait(signal, &s->lock.mutex, &ts);
+    }
+    s->lock.holder = pthread_self();
+    s->lock.held = true;
+}
+
+static void lock_init(struct journal_lock *l)
+{
+    pthread_condattr_t attr;
+    pthread_mutex_init(&l->mutex, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&l->work, &attr);
+    pthread_cond_init(&l->told, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+static void lock_release(struct journal_lock *l)
+{
+    pthread_cond_destroy(&l->work);
+    pthread_cond_destroy(&l->told);
+    pthread_mutex_destroy(&l->mutex);
+}
+
+/* ---- closing ---- */
+
+static void release_shared(struct journal_store *s)
+{
+    journal_lock(s);
+    owner_drop_groups(s);
+    mem_free(locked(s)->written);
+    mem_free(locked(s)->sweep.dbs);
+    journal_unlock(s);
+}
+
+/* There is no thread, or it has ended. */
+static void free_store(struct journal_store *s)
+{
+    release_shared(s);
+    for (struct journal_group *g = s->kept.first, *next; g; g = next) {
+        next = g->next;
+        journal_group_free(g);
+    }
+    memtable_free(s->owner.layers.mem[0]);
+    memtable_free(s->owner.layers.mem[1]);
+    memtable_free(s->owner.spare);
+    memtable_free(s->thread.direct);
+    mem_apply_free(s->thread.slices.apply);
+    store_close(s->reader);
+    store_close(s->writer);
+    buf_release(&s->owner.txn.entries);
+    mem_free(s->owner.pending);
+    mem_free(s->thread.dbs);
+    lock_release(&s->lock);
+    mem_free(s);
+}
+
+static void close_store(struct store *base)
+{
+    struct journal_store *s = journal_store_of(base);
+    struct error ignored; /* what is not in the tables is in the journal */
+    owner_rollback(base);
+    (void)(owner_drain(s, &ignored) == ST_OK);
+    journal_lock(s);
+    locked(s)->stop = true;
+    pthread_cond_signal(&s->lock.work);
+    journal_unlock(s);
+    pthread_join(s->thread.id, NULL);
+    free_store(s);
+}
+
+/* ---- opening ---- */
+
+static const struct store_ops journal_ops = {
+    .close = close_store,
+    .begin = owner_begin,
+    .get_keys = owner_get_keys,
+    .get_items = owner_get_items,
+    .scan_keys = owner_scan_keys,
+    .scan_items = owner_scan_items,
+    .count_items = owner_count_items,
+    .count_dead = owner_count_dead,
+    .count_keys = owner_count_keys,
+    .load_dbs = owner_load_dbs,
+    .reserve_ids = owner_reserve_ids,
+    .apply = owner_apply,
+    .commit = owner_commit,
+    .rollback = owner_rollback,
+    .sweep = owner_sweep,
+    .info = owner_info,
+    .set_durability = owner_set_durability,
+    .sync = owner_sync,
+    .last_ticket = owner_last_ticket,
+    .progress = owner_progress,
+    .on_progress = owner_on_progress,
+};
+
+static struct journal_store *new_store(struct store *reader, struct store *writer,
+                                       const struct store_options *o, const struct journal_options *j)
+{
+    struct journal_store *s = mem_zalloc(sizeof *s);
+    s->base.ops = &journal_ops;
+    s->base.far = reader->far;
+    s->reader = s->owner.layers.tables = reader;
+    s->writer = writer;
+    s->options = *j;
+    s->group_bytes = reader->far ? FAR_BYTES : SIZE_MAX;
+    s->owner.layers.mem[0] = memtable_new(0);
+    s->thread.direct = memtable_new(0);
+    s->thread.ndbs = o->databases;
+    s->thread.dbs = mem_zalloc((s->thread.ndbs + 1) * sizeof *s->thread.dbs);
+    lock_init(&s->lock);
+    return s;
+}
+
+/* What an earlier process left and could not be applied: as if we had frozen it. Holding the lock. */
+static void inherit(struct journal_store *s, const struct journal_past *past)
+{
+    struct journal_shared *l = locked(s);
+    l->frozen = s->owner.layers.mem[1] = past->mem;
+    l->frozen_upto = past->last;
+    l->inherited = true;
+    l->failures.stuck = past->why.code;
+    l->failures.why = past->why;
+    s->owner.frozen_seq = s->owner.next_seq = past->next_seq;
+    s->thread.slices.bytes = past->bytes;
+    s->thread.slices.counted = true;
+    atomic_store(&s->atomics.journal_bytes, past->bytes);
+}
+
+/* Tickets go on where the journal has ended. */
+static void begin_behind(struct journal_store *s, const struct journal_past *past, enum durability d)
+{
+    journal_lock(s);
+    locked(s)->durability = d;
+    locked(s)->durable = past->last;
+    locked(s)->applied = past->applied;
+    s->owner.last_ticket = past->last;
+    s->owner.next_seq = s->owner.first_seq = STORE_PROVISIONAL;
+    s->thread.journaled = past->last;
+    s->thread.dropping = true;
+    s->kept.synced = s->kept.safe = past->last;
+    s->kept.going_by = d;
+    if (past->mem)
+        inherit(s, past);
+    journal_unlock(s);
+}
+
+static enum status take_next_id(struct journal_store *s, struct error *err)
+{
+    int64_t *next = &s->owner.next_id;
+    const struct memtable *inherited = s->owner.layers.mem[1];
+    enum status st = store_reserve_ids(s->writer, 0, next, err);
+    int64_t left = inherited ? memtable_next_id(inherited) : 0;
+    if (st == ST_OK && left > *next)
+        *next = left;
+    return st;
+}
+
+static enum status start_thread(struct journal_store *s, struct error *err)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* signals stay with the threads that were there before */
+    int e = pthread_create(&s->thread.id, NULL, writer_run, s);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return e == 0 ? ST_OK : error_set(err, ST_INTERNAL, "cannot start a thread: %s", strerror(e));
+}
+
+enum status journal_store_over(struct store *reader, struct store *writer, const struct journal_past *past,
+                               const struct store_options *o, const struct journal_options *j,
+                               struct store **ret, struct error *err)
+{
+    struct journal_store *s = new_store(reader, writer, o, j);
+    struct store_info info = {0};
+    begin_behind(s, past, o->durability);
+    enum status st = take_next_id(s, err);
+    if (st == ST_OK && s->base.far) /* an earlier process may have waited for less */
+        st = store_sync(writer, err);
+    s->kept.proven = store_connection(writer);
+    s->owner.reader_proven = store_connection(reader);
+    if (st == ST_OK)
+        st = store_info(writer, &info, err);
+    s->sync_us = info.sync_us;
+    if (st == ST_OK)
+        st = start_thread(s, err);
+    if (st != ST_OK) {
+        free_store(s);
+        return st;
+    }
+    *ret = &s->base;
+    return ST_OK;
 }
 
 enum status journal_store_open(const struct store_options *o, const struct journal_options *j,
@@ -13,20 +220,26 @@ enum status journal_store_open(const struct store_options *o, const struct journ
 {
     struct store *reader = NULL, *writer = NULL;
     struct store_options half = *o;
-    struct jpast past = {0};
+    struct journal_past past = {0};
     half.page_cache /= 2;
     half.journaled = true;
     half.replay = journal_replay;
     enum status st = store_open(&half, &writer, err);
     if (st == ST_OK)
-        st = jrecover_or_keep(writer, o->url, &past, err);
+        st = replay_or_keep(writer, o->url, &past, err);
     half.read_only = true;
     half.beside = writer;
     if (st == ST_OK)
         st = store_open(&half, &reader, err);
     if (st == ST_OK)
-        return jstore_open(reader, writer, &past, o, j, ret, err);
+        return journal_store_over(reader, writer, &past, o, j, ret, err);
     memtable_free(past.mem);
     store_close(writer);
     return st;
+}
+
+enum status journal_replay(struct store *s, const char *url, struct error *err)
+{
+    struct journal_past past;
+    return replay_all(s, url, &past, err);
 }

@@ -7,10 +7,11 @@
    deleted, and rows may have been moved by someone's SQL. A server that lives finds out and tries again
    (writer.c); here every row is brought to its state by its name. SQLite's tables need no telling: they try
    the number, and then the name. */
+#include "journal/replay.h"
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "journal/encoding.h"
-#include "journal/jstore.h"
 
 #define SLICE_ROWS  50000
 #define SORT_ROWS   65536
@@ -40,7 +41,7 @@ static void take_entry(struct memtable *m, const struct journal_entry *e, int64_
     }
 }
 
-enum status jrecover_row(struct memtable *m, int64_t seq, struct slice row, struct error *err)
+enum status replay_row(struct memtable *m, int64_t seq, struct slice row, struct error *err)
 {
     struct slice entries;
     struct journal_entry e;
@@ -81,7 +82,7 @@ static struct mem_apply *sorted(const struct memtable *m)
     return a;
 }
 
-enum status jrecover_apply(struct store *writer, const struct memtable *m, struct error *err)
+enum status replay_apply(struct store *writer, const struct memtable *m, struct error *err)
 {
     struct mem_apply *a = sorted(m);
     enum status st = ST_OK;
@@ -102,7 +103,7 @@ struct replay {
     struct error *err;
 };
 
-static enum status replay_row(void *arg, int64_t seq, struct slice row)
+static enum status take_row(void *arg, int64_t seq, struct slice row)
 {
     struct replay *r = arg;
     if (seq <= r->state.applied) /* it only has not been removed yet */
@@ -110,7 +111,7 @@ static enum status replay_row(void *arg, int64_t seq, struct slice row)
     r->last = seq;
     r->rows++;
     r->bytes += row.n;
-    enum status st = jrecover_row(r->mem, seq, row, r->err);
+    enum status st = replay_row(r->mem, seq, row, r->err);
     r->damaged = st != ST_OK;
     return st;
 }
@@ -157,7 +158,7 @@ static enum status read_all(struct store *writer, struct replay *r, struct error
     st = store_journal_state(writer, &r->state, err);
     r->last = r->state.applied;
     if (st == ST_OK)
-        st = store_journal_each(writer, replay_row, r, err);
+        st = store_journal_each(writer, take_row, r, err);
     store_rollback(writer);
     return st;
 }
@@ -186,7 +187,7 @@ static int64_t next_seq(struct memtable *m)
 }
 
 /* What could not be applied, for someone who tries it again. */
-static void keep(const struct replay *r, const struct error *why, struct jpast *ret)
+static void keep(const struct replay *r, const struct error *why, struct journal_past *ret)
 {
     ret->applied = r->state.applied;
     ret->mem = r->mem;
@@ -197,7 +198,7 @@ static void keep(const struct replay *r, const struct error *why, struct jpast *
                 "groups=%zu bytes=%zu error=\"%s\"", r->rows, r->bytes, why->text);
 }
 
-enum status jrecover_or_keep(struct store *writer, const char *url, struct jpast *ret, struct error *err)
+enum status replay_or_keep(struct store *writer, const char *url, struct journal_past *ret, struct error *err)
 {
     struct replay r = {.mem = memtable_new(0), .err = err};
     int64_t start = clock_mono_us();
@@ -207,7 +208,7 @@ enum status jrecover_or_keep(struct store *writer, const char *url, struct jpast
         advise(writer, url, err);
     if (applies)
         st = apply_all(writer, &r, err);
-    *ret = (struct jpast){.last = r.last, .applied = r.last};
+    *ret = (struct journal_past){.last = r.last, .applied = r.last};
     if (applies && st == ST_FULL && !writer->far) {
         keep(&r, err, ret);
         return ST_OK;
@@ -219,9 +220,9 @@ enum status jrecover_or_keep(struct store *writer, const char *url, struct jpast
     return st;
 }
 
-enum status jrecover(struct store *writer, const char *url, struct jpast *ret, struct error *err)
+enum status replay_all(struct store *writer, const char *url, struct journal_past *ret, struct error *err)
 {
-    enum status st = jrecover_or_keep(writer, url, ret, err);
+    enum status st = replay_or_keep(writer, url, ret, err);
     if (st != ST_OK || !ret->mem)
         return st;
     memtable_free(ret->mem);

@@ -55,8 +55,9 @@ enum item_table {
 #define EXPIRE_NEVER   0
 #define EXPIRE_DELETED (-1)
 
-/* Rows that are in memory only have a seq from here on (see jstore.c); they get another one, below, when they
-   come into the table. Numbers up to 2^53 stay exact in clients that take a cursor for a double. */
+/* Rows that are in memory only have a seq from here on (see journal/owner_txn.c); they get another one,
+   below, when they come into the table. Numbers up to 2^53 stay exact in clients that take a cursor for a
+   double. */
 #define STORE_PROVISIONAL ((int64_t)1 << 52)
 
 struct key_ref {

@@ -7,7 +7,8 @@
 #include "admin/check.h"
 #include "base/clock.h"
 #include "contract/fixture.h"
-#include "journal/jstore.h"
+#include "journal/journal_internal.h"
+#include "journal/replay.h"
 #include "store/fault.h"
 
 #define PATIENCE_US 20000000
@@ -27,19 +28,19 @@ static void open_journaled(const struct journal_options *j)
 {
     struct store_options o = options();
     struct store *inner = NULL, *reader = NULL;
-    struct jpast past = {0};
+    struct journal_past past = {0};
     o.durability = DURABILITY_ALWAYS;
     o.url = alone_url();
     CHECK_OK(store_open(&o, &inner, &err), &err);
     if (!inner)
         exit(EXIT_FAILURE);
-    CHECK_OK(jrecover(inner, place.url, &past, &err), &err);
+    CHECK_OK(replay_all(inner, place.url, &past, &err), &err);
     o.read_only = true;
     CHECK_OK(store_open(&o, &reader, &err), &err);
     if (!reader)
         exit(EXIT_FAILURE);
     writer = fault_new(inner);
-    CHECK_OK(jstore_open(reader, writer, &past, &o, j, &s, &err), &err);
+    CHECK_OK(journal_store_over(reader, writer, &past, &o, j, &s, &err), &err);
     if (!s)
         exit(EXIT_FAILURE);
 }
@@ -98,11 +99,12 @@ static void change(int first, bool set, const int64_t *numbers)
 
 static bool thread_done(int64_t durable, int64_t applied)
 {
-    struct jstore *j = jstore_of(s);
-    pthread_mutex_lock(&j->lock);
-    bool done = j->durable >= durable && j->applied >= applied && !(applied && j->frozen);
-    bool over = done || j->failed != ST_OK || j->stuck != ST_OK;
-    pthread_mutex_unlock(&j->lock);
+    struct journal_store *j = journal_store_of(s);
+    journal_lock(j);
+    bool done =
+        locked(j)->durable >= durable && locked(j)->applied >= applied && !(applied && locked(j)->frozen);
+    bool over = done || locked(j)->failures.failed != ST_OK || locked(j)->failures.stuck != ST_OK;
+    journal_unlock(j);
     return over;
 }
 
@@ -121,10 +123,10 @@ static void wait_for(int64_t durable, int64_t applied)
 
 static int64_t durable_ticket(void)
 {
-    struct jstore *j = jstore_of(s);
-    pthread_mutex_lock(&j->lock);
-    int64_t ticket = j->durable;
-    pthread_mutex_unlock(&j->lock);
+    struct journal_store *j = journal_store_of(s);
+    journal_lock(j);
+    int64_t ticket = locked(j)->durable;
+    journal_unlock(j);
     return ticket;
 }
 
@@ -156,7 +158,7 @@ static int64_t delete_keys(bool freeze)
     wait_for(ticket, 0);
     if (freeze) {
         CHECK_OK(store_progress(s, &p, &err), &err);
-        CHECK(jstore_of(s)->layers.mem[1] != NULL);
+        CHECK(journal_store_of(s)->owner.layers.mem[1] != NULL);
     }
     return ticket;
 }
@@ -300,7 +302,7 @@ static void a_crash_at_every_call(void)
 static void a_crash_within_recovery(void)
 {
     int64_t numbers[KEYS];
-    struct jpast past;
+    struct journal_past past;
     open_journaled(&small);
     settle_keys(numbers);
     int64_t deleted = delete_keys(true);
@@ -316,7 +318,7 @@ static void a_crash_within_recovery(void)
         CHECK_OK(store_open(&o, &inner, &err), &err);
         struct store *failing = fault_new(inner);
         fault_set(failing, (struct fault){.nth = nth, .status = ST_FULL, .sticky = true});
-        st = jrecover(failing, place.url, &past, &err);
+        st = replay_all(failing, place.url, &past, &err);
         CHECK(st == ST_OK || st == ST_FULL);
         store_close(failing);
     }

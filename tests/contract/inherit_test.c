@@ -6,14 +6,15 @@
 #include "admin/check.h"
 #include "base/clock.h"
 #include "contract/fixture.h"
-#include "journal/jstore.h"
+#include "journal/journal_internal.h"
+#include "journal/replay.h"
 #include "store/fault.h"
 
 #define PATIENCE_US 20000000
 #define KEYS        60
 #define SET_ID      1
 #define CALLS       40  /* more than recovery makes */
-#define OPENING     2   /* calls of jstore_open to the writer */
+#define OPENING     2   /* calls of journal_store_over to the writer */
 #define NUMBER      500 /* of a database that was flushed */
 #define IDS         1000
 
@@ -31,13 +32,13 @@ static enum status open_without_room(uint64_t nth, bool *ret_left)
 {
     struct store_options o = options();
     struct store *inner = NULL, *reader = NULL;
-    struct jpast past = {0};
+    struct journal_past past = {0};
     CHECK_OK(store_open(&o, &inner, &err), &err);
     if (!inner)
         exit(EXIT_FAILURE);
     writer = fault_new(inner);
     fault_set(writer, (struct fault){.nth = nth, .status = ST_FULL, .sticky = true});
-    enum status st = jrecover_or_keep(writer, place.url, &past, &err);
+    enum status st = replay_or_keep(writer, place.url, &past, &err);
     if (st != ST_OK) {
         store_close(writer);
         return st;
@@ -48,7 +49,7 @@ static enum status open_without_room(uint64_t nth, bool *ret_left)
     struct fault later = {.nth = past.mem ? OPENING + 1 : 0, .status = ST_FULL, .sticky = true};
     fault_set(writer, later);
     o.durability = DURABILITY_ALWAYS; /* for whoever waits; no disk does */
-    CHECK_OK(jstore_open(reader, writer, &past, &o, &journal, &s, &err), &err);
+    CHECK_OK(journal_store_over(reader, writer, &past, &o, &journal, &s, &err), &err);
     if (!s)
         exit(EXIT_FAILURE);
     return ST_OK;
@@ -78,12 +79,12 @@ static void pause_a_moment(void)
 /* Without letting the store take note of it: nothing is frozen, so that the journal keeps it. */
 static void wait_until_durable(void)
 {
-    struct jstore *j = jstore_of(s);
+    struct journal_store *j = journal_store_of(s);
     int64_t until = clock_mono_us() + PATIENCE_US;
     for (bool done = false; !done;) {
-        pthread_mutex_lock(&j->lock);
-        done = j->durable >= j->last_ticket;
-        pthread_mutex_unlock(&j->lock);
+        journal_lock(j);
+        done = locked(j)->durable >= j->owner.last_ticket;
+        journal_unlock(j);
         if (!done && clock_mono_us() > until) {
             FAIL("the thread comes to an end");
             return;

@@ -15,7 +15,8 @@
 #include "exec/command.h"
 #include "exec/executor.h"
 #include "exec/session.h"
-#include "journal/jstore.h"
+#include "journal/journal_internal.h"
+#include "journal/replay.h"
 #include "proto/resp_reply.h"
 #include "store/fault.h"
 
@@ -74,7 +75,7 @@ static inline enum status stack_open_store(struct stack *k, const struct store_o
 {
     struct store *inner, *reader;
     struct store_options ro = *o;
-    struct jpast past = {0};
+    struct journal_past past = {0};
     enum status st = store_open(o, &inner, &k->err);
     if (st != ST_OK)
         return st;
@@ -82,13 +83,13 @@ static inline enum status stack_open_store(struct stack *k, const struct store_o
     ro.read_only = true;
     if (!j)
         return ST_OK;
-    st = jrecover(inner, o->url, &past, &k->err);
+    st = replay_all(inner, o->url, &past, &k->err);
     if (st == ST_OK)
         st = store_open(&ro, &reader, &k->err);
     if (st != ST_OK)
         return st;
     k->reads = fault_new(reader);
-    return jstore_open(k->reads, k->fault, &past, o, j, &k->store, &k->err);
+    return journal_store_over(k->reads, k->fault, &past, o, j, &k->store, &k->err);
 }
 
 /* j: NULL for a store without a journal. */

@@ -206,7 +206,8 @@ static void a_failed_sweep_changes_nothing(void)
 
 static void all(void)
 {
-    if (impl->journaled) /* what has expired is the engine's to remove, the rest the thread's: jstore_test.c
+    if (impl->journaled) /* what has expired is the engine's to remove, the rest the thread's:
+                          * journal_store_test.c
                           */
         return;
     CONTRACT(sweeps_dead_keys);

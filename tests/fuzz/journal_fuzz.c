@@ -7,7 +7,7 @@
 
 #include "../entries.h"
 #include "base/buf.h"
-#include "journal/jstore.h"
+#include "journal/replay.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -58,7 +58,7 @@ static void check_row(struct slice row)
     struct error err;
     bool whole = journal_open(row, &entries, &err) == ST_OK && check_entries(entries);
     struct memtable *m = memtable_new(0);
-    CHECK_OR_DIE((jrecover_row(m, 1, row, &err) == ST_OK) == whole);
+    CHECK_OR_DIE((replay_row(m, 1, row, &err) == ST_OK) == whole);
     CHECK_OR_DIE(whole || memtable_stats(m).empty);
     if (whole)
         check_apply(m);

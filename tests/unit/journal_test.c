@@ -8,7 +8,7 @@
 #include "base/crc32c.h"
 #include "check.h"
 #include "entries.h"
-#include "journal/jstore.h"
+#include "journal/replay.h"
 
 /* ---- the checksum ---- */
 
@@ -362,10 +362,10 @@ static void later_rows_win(void)
     struct error err;
     struct journal_entry e = samples[0];
     put_row(&row, 10, &e);
-    CHECK_OK(jrecover_row(m, 1, buf_slice(&row), &err), &err);
+    CHECK_OK(replay_row(m, 1, buf_slice(&row), &err), &err);
     e.key.value = SLICE("later");
     put_row(&row, 20, &e);
-    CHECK_OK(jrecover_row(m, 2, buf_slice(&row), &err), &err);
+    CHECK_OK(replay_row(m, 2, buf_slice(&row), &err), &err);
     memset(row.p, 0, row.len); /* what is in memory is a copy */
     const struct mem_key *k = memtable_key(m, 0, SLICE("k"));
     REQUIRE(k != NULL);
@@ -382,12 +382,12 @@ static void nothing_is_taken_of_a_damaged_row(void)
     struct buf row = {0}, entries = {0};
     struct error err;
     put_row(&row, 10, &samples[0]);
-    CHECK_OK(jrecover_row(m, 1, buf_slice(&row), &err), &err);
+    CHECK_OK(replay_row(m, 1, buf_slice(&row), &err), &err);
     for (size_t i = 0; i < SAMPLES; i++)
         encode_entry(&entries, &samples[i]);
     buf_add(&entries, "\x63", 1); /* the last one makes no sense */
     seal(&row, buf_slice(&entries));
-    CHECK_EQ(jrecover_row(m, 2, buf_slice(&row), &err), ST_CORRUPT);
+    CHECK_EQ(replay_row(m, 2, buf_slice(&row), &err), ST_CORRUPT);
     CHECK(strstr(err.text, "row 2 of the journal is damaged: ") != NULL);
     CHECK_EQ(memtable_count_keys(m), 1);
     CHECK_EQ(memtable_next_id(m), 10);

@@ -6,7 +6,8 @@
 #include "admin/check.h"
 #include "base/clock.h"
 #include "contract/fixture.h"
-#include "journal/jstore.h"
+#include "journal/journal_internal.h"
+#include "journal/replay.h"
 #include "store/fault.h"
 
 #define PATIENCE_US 20000000
@@ -32,18 +33,18 @@ static void open_as(const struct mode *m, enum durability d)
 {
     struct store_options o = options();
     struct store *inner = NULL, *reader = NULL;
-    struct jpast past = {0};
+    struct journal_past past = {0};
     o.durability = d;
     o.url = alone_url();
     CHECK_OK(store_open(&o, &inner, &err), &err);
-    CHECK_OK(jrecover(inner, place.url, &past, &err), &err);
+    CHECK_OK(replay_all(inner, place.url, &past, &err), &err);
     o.read_only = true;
     CHECK_OK(store_open(&o, &reader, &err), &err);
     if (!inner || !reader)
         exit(EXIT_FAILURE);
     reader->far |= far;
     writer = fault_new(inner);
-    CHECK_OK(jstore_open(reader, writer, &past, &o, &m->journal, &s, &err), &err);
+    CHECK_OK(journal_store_over(reader, writer, &past, &o, &m->journal, &s, &err), &err);
     if (!s)
         exit(EXIT_FAILURE);
 }
