@@ -10,10 +10,11 @@
 
    Reading and output. Some clients send a whole pipeline before they read the first reply, so a server that
    stops reading because replies pile up may wait for a client that waits for it. Redis reads on and lets the
-   replies pile up. Here, while more than CLIENT_HOLD_OUTPUT of replies is unsent, input is still read but not
-   run: what waits in memory is then commands, which are small, and not their replies, which may be a
-   thousand times larger. When the input grows beyond CLIENT_HOLD_INPUT (or half of client-query-buffer-limit)
-   as well, commands run again and the replies pile up as in Redis, within client-output-buffer-limit. */
+   replies pile up. Here, while more than CLIENT_STALL_OUTPUT of replies is unsent, input is still read but
+   not run: what waits in memory is then commands, which are small, and not their replies, which may be a
+   thousand times larger. When the input grows beyond CLIENT_STALL_INPUT (or half of
+   client-query-buffer-limit) as well, commands run again and the replies pile up as in Redis, within
+   client-output-buffer-limit. */
 #ifndef LARDER_SERVER_CLIENT_H
 #define LARDER_SERVER_CLIENT_H
 
@@ -30,14 +31,78 @@
 struct http_conn;
 struct worker;
 
-#define CLIENT_HOLD_OUTPUT ((size_t)1 << 20)
-#define CLIENT_HOLD_INPUT  ((size_t)16 << 20)
+#define CLIENT_STALL_OUTPUT ((size_t)1 << 20)
+#define CLIENT_STALL_INPUT  ((size_t)16 << 20)
 
+/* clang-format off */
+/* A client is in one state. client_change_state alone changes it, keeps the list of the state, and turns
+   reading on and off.
+
+     accepted                     +---------------- the batch is over -----------------+
+        |                         v                                                    |
+        +---------------------> READING -- a whole call --> BATCHED -- its share --> BATCHED_MORE
+                                 ^ |                        ^  |                       |
+           nothing whole is left | | (see below)            |  | the next call has to wait
+                                 | v                        |  v                       v
+                                READY <---- may go on ---- PAUSED, BLOCKED, STALLED <--+
+                                  |                         ^
+                                  +---- a whole call -------+ (BATCHED)
+
+     any of these -- QUIT, a parse error, SHUTDOWN, CLIENT KILL of itself --> DRAINING --> LINGERING --> DEAD
+     any state    -- failure, limit, CLIENT KILL, the peer has gone ----------------------------------> DEAD
+
+   state          its list         reads  what it is
+   READING                         yes    waits for input
+   READY          worker->ready    yes    has input that the next turn parses without waiting for more
+   BATCHED                         yes    has calls in the batch: all that its input has
+   BATCHED_MORE                    yes    ... as many as its share of a turn; the input has more
+   PAUSED         worker->paused   no     its next call waits for the end of CLIENT PAUSE, for the database's
+                                          lock, or until the store has caught up
+   BLOCKED                         yes    a blocking command waits for a key (session->state.blocked)
+   STALLED                         yes    its output does not keep up: its next call waits
+   DRAINING                        no     nothing more is run; its output leaves
+   LINGERING                       yes    its output has left; what still comes is thrown away, for a while
+   DEAD           worker->dead     no     closed; freed at the end of the turn, or of its batch
+
+   What happens:
+     readable         READING, STALLED: reads and parses. BLOCKED: reads. LINGERING: reads and throws away.
+                      BATCHED and BATCHED_MORE (the batch waits for another try): reading stops until the batch
+                      is over. Others: nothing.
+     end of input     sets eof. When its output has left, READING and BLOCKED -> DEAD; the others go on with
+                      what they have.
+     parse error      sets broken; the last call of the batch tells the client and ends in DRAINING.
+     call runs        BATCHED stays; it blocks -> BLOCKED, ends the connection -> DRAINING.
+     call must wait   BATCHED -> PAUSED or STALLED. Calls behind it are skipped (only BATCHED runs) and parsed
+                      again: their input is still there.
+     batch over       BATCHED -> READING, BATCHED_MORE -> READY, STALLED -> READY if it may go on; READING (it
+                      was blocked and served in the batch) -> READY if it has skipped calls.
+     batch runs again client_take_back restores the state, unless the client is DEAD.
+     writable         sends. STALLED -> READY when its output keeps up. DRAINING, all sent -> LINGERING (broken,
+                      in a protocol that lingers, and the peer still sends) or DEAD.
+     pause over       PAUSED -> READY.
+     key, timeout     BLOCKED -> READY when there is input, else READING.
+     drain            any state before DRAINING -> DRAINING.
+     kill, failure,   any state -> DEAD.
+     output limit     */
+/* clang-format on */
 enum client_state {
-    CLIENT_OPEN,
-    CLIENT_DRAINING,  /* reads no more; closed when its output has left */
-    CLIENT_LINGERING, /* that has left; what still comes is thrown away, for a while */
-    CLIENT_DEAD       /* closed; freed at the end of the turn */
+    CLIENT_READING,
+    CLIENT_READY,
+    CLIENT_BATCHED,
+    CLIENT_BATCHED_MORE,
+    CLIENT_PAUSED,
+    CLIENT_BLOCKED,
+    CLIENT_STALLED,
+    CLIENT_DRAINING,
+    CLIENT_LINGERING,
+    CLIENT_DEAD
+};
+#define CLIENT_STATES 10
+
+/* The clients in one of the states that have a list, oldest first. */
+struct client_list {
+    struct client *first, *last;
+    size_t n;
 };
 
 struct client {
@@ -45,37 +110,42 @@ struct client {
     struct worker *worker;
     const struct protocol *protocol;
     struct conn conn;
+    enum client_state state;
+    struct client *prev, *next; /* in the list of its state */
+    /* True or not in any state. */
+    bool in_batch; /* in batch->clients: calls of the batch point into its input, which stays where it is */
+    bool eof;      /* the peer has sent its last byte */
+    bool broken;   /* the parser found an error, which is on its way to the client */
+    bool to_flush; /* in worker->flush */
+    bool kept;     /* in worker->retry */
+    /* Waiting. */
     int64_t pause_until_us;   /* when a command that waits for the end of a pause gives up; 0: never */
     int64_t block_until_us;   /* when a blocking command gives up; 0: never */
     struct event block_event; /* the end of a blocking command's patience */
-    enum client_state state;
-    bool eof;                  /* the peer has sent its last byte */
-    bool paused;               /* CLIENT PAUSE: in worker->paused */
-    bool ready;                /* has input to parse without waiting for more: in worker->ready */
-    bool in_batch;             /* has calls in the batch: in batch->clients */
-    bool to_flush;             /* in worker->flush */
-    bool stalled;              /* its output stopped it in the middle of the batch */
-    bool filled;               /* the last read took all the room there was */
-    bool kept;                 /* in worker->retry */
-    bool broken;               /* the parser found an error, which is on its way to the client */
+    /* Input. */
+    struct buf in;
+    size_t done, parsed;
+    bool filled;               /* the last read took all the room there was: the next has more */
     struct resp_parser parser; /* RESP */
     bool exec_chose;           /* RESP: the last to change its database was EXEC ... */
     uint32_t exec_left;     /* ... and left this one, plus 1, in the call that was run last; 0: it did not */
     struct http_conn *http; /* HTTP */
-    struct buf in;
-    size_t done, parsed;
+    /* Output. */
     struct resp_reply reply;
     struct buf out;
     size_t sent;
     size_t reply_start;             /* in out, of a reply to a blocked client */
     uint64_t out_base;              /* output that has left the buffer */
-    uint64_t held_first, held_last; /* numbers of its waits, 0: none */
+    uint64_t held_first, held_last; /* numbers of its held replies, 0: none */
     int64_t soft_since_us;          /* output has been above the soft limit since; 0: it is not */
     int64_t flushed_us;             /* when output last moved */
 };
 
 /* Takes over conn, which was counted for w. */
 struct client *client_new(struct worker *w, struct conn conn, const struct protocol *protocol);
+
+/* The one place where a client's state changes. Asserts that the change is one of those above. */
+void client_change_state(struct client *c, enum client_state to);
 
 /* Only at the end of a turn, when nothing refers to it. */
 void client_free(struct client *c);
@@ -92,25 +162,23 @@ void client_drain(struct client *c);
 /* Closes now; what was not sent is lost. */
 void client_kill(struct client *c);
 
-/* CLIENT PAUSE: the commands that did not run wait where they are. until_us: when the first of them has to be
-   told that it is too late; 0: never. */
+/* The next call of a client in the batch has to wait. until_us: when it has to be told that it is too late;
+   0: never. */
 void client_pause(struct client *c, int64_t until_us);
-void client_resume(struct client *c);
 
-/* The batch is over: input that was run is given up. */
+/* Parsing has found nothing whole: waits for more input. */
+void client_found_nothing(struct client *c);
+
+/* The batch is over: input that was run is given up, what was skipped will be parsed again. */
 void client_batch_done(struct client *c);
 
 /* Once a second: idle clients, output limits, memory of quiet clients. */
 void client_tick(struct client *c, int64_t now_us);
 
-/* There is still room for input to wait. */
-bool client_may_wait(const struct client *c);
-
 /* A client before a transaction that may have to be run again (retry.h), and back to that. */
 struct client_before {
     struct client *client;
     enum client_state state;
-    bool paused, stalled;
     size_t done, output;
     uint64_t held_first, held_last;
     int64_t block_until_us;
@@ -118,10 +186,30 @@ struct client_before {
 struct client_before client_before(struct client *c);
 void client_take_back(const struct client_before *was);
 
-/* The output does not keep up: commands wait. */
-static inline bool client_held(const struct client *c)
+/* A call of it in the batch may run. */
+static inline bool client_batched(const struct client *c)
 {
-    return c->out.len - c->sent > CLIENT_HOLD_OUTPUT && client_may_wait(c);
+    return c->state == CLIENT_BATCHED || c->state == CLIENT_BATCHED_MORE;
+}
+
+/* Its connection has not begun to end. */
+static inline bool client_open(const struct client *c)
+{
+    return c->state < CLIENT_DRAINING;
+}
+
+static inline size_t client_backlog(const struct client *c)
+{
+    return c->out.len - c->sent;
+}
+
+/* There is still room for input to wait. */
+bool client_may_wait(const struct client *c);
+
+/* The output does not keep up: commands wait. */
+static inline bool client_must_stall(const struct client *c)
+{
+    return client_backlog(c) > CLIENT_STALL_OUTPUT && client_may_wait(c);
 }
 
 #endif

@@ -21,6 +21,7 @@ static void add_call(struct batch *b, const struct batch_call *call)
     VEC_PUSH(b->calls, b->ncalls, b->cap_calls) = *call;
     if (!c->in_batch) {
         c->in_batch = true;
+        client_change_state(c, CLIENT_BATCHED);
         VEC_PUSH(b->clients, b->nclients, b->cap_clients) = c;
     }
 }
@@ -35,18 +36,13 @@ static void expect_key(struct worker *w, struct batch_call *call)
     call->key = view_prefetch(w->executor.view, call->client->session.state.db, call->argv[spec->index]);
 }
 
-static void mark_ready(struct worker *w, struct client *c)
-{
-    if (!c->ready) {
-        c->ready = true;
-        VEC_PUSH(w->ready.items, w->ready.len, w->ready.cap) = c;
-    }
-}
-
 void gather_calls(struct worker *w, struct client *c)
 {
-    if (c->state != CLIENT_OPEN || c->paused || c->broken || c->session.state.blocked || client_held(c))
+    if (client_must_stall(c)) {
+        if (c->state != CLIENT_STALLED)
+            client_change_state(c, CLIENT_STALLED);
         return;
+    }
     struct batch *b = &w->batch;
     /* What a client may send changes with AUTH: until then, one command at a time. */
     int share = c->session.state.authenticated || !worker_config(w)->requirepass[0] ? CLIENT_CALLS : 1;
@@ -55,7 +51,7 @@ void gather_calls(struct worker *w, struct client *c)
         enum parse_result found = c->protocol->parse(w, c, &call);
         if (found == PARSE_MORE) {
             if (!c->in_batch)
-                client_batch_done(c);
+                client_found_nothing(c);
             return;
         }
         if (found == PARSE_EMPTY)
@@ -72,5 +68,5 @@ void gather_calls(struct worker *w, struct client *c)
         }
     }
     if (c->parsed < c->in.len)
-        mark_ready(w, c);
+        client_change_state(c, CLIENT_BATCHED_MORE);
 }

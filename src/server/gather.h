@@ -5,7 +5,8 @@
 struct client;
 struct worker;
 
-/* Parses what the client has sent and adds it to the batch, up to a fair share. */
+/* Parses what a client has sent that is READING, READY or STALLED, and adds it to the batch, up to a fair
+   share. */
 void gather_calls(struct worker *w, struct client *c);
 
 #endif

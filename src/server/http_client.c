@@ -201,7 +201,7 @@ static bool tick(struct client *c, int64_t now_us)
     bool unread = c->sent < held_free_output(c->worker, c);
     if (unread && now_us - c->flushed_us > patience && now_us - c->session.active_us > patience)
         return close_slow(c, CLOSED_UNREAD);
-    if (c->state != CLIENT_OPEN || c->paused || c->out.len > c->sent)
+    if (!client_open(c) || c->state == CLIENT_PAUSED || c->out.len > c->sent)
         return true;
     int64_t body_us = (int64_t)(c->in.len - c->parsed) / SLOWEST_BODY * 1000000;
     if (h->since_us && now_us - h->since_us > patience + body_us) {

@@ -64,11 +64,11 @@ static void hold_reply(struct worker *w, const struct batch_call *call, size_t s
 static void run_call(struct worker *w, const struct batch_call *call, struct transaction *t)
 {
     struct client *c = call->client;
-    if (c->state != CLIENT_OPEN || c->paused || c->stalled)
+    if (!client_batched(c))
         return;
     worker_retry_keep(w, c);
-    if (client_held(c) || c->session.state.blocked) {
-        c->stalled = true;
+    if (client_must_stall(c)) {
+        client_change_state(c, CLIENT_STALLED);
         return;
     }
     if (has_to_wait(w, call)) {

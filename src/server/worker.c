@@ -207,26 +207,11 @@ void worker_reload(struct worker *w)
 
 /* ---- a turn ---- */
 
-/* Clients that have input left from the last turn. Those that were served in this one already wait for the
-   next. */
+/* Clients that had input left at the end of the last turn. */
 static void gather_ready(struct worker *w)
 {
-    size_t n = w->ready.len;
-    for (size_t i = 0; i < n; i++) {
-        struct client *c = w->ready.items[i];
-        if (c->in_batch) {
-            VEC_PUSH(w->ready.items, w->ready.len, w->ready.cap) = c;
-            continue;
-        }
-        c->ready = false;
-        gather_calls(w, c);
-        if (!c->in_batch)
-            client_batch_done(c);
-    }
-    /* Those that are ready again stand behind the first n. */
-    w->ready.len -= n;
-    if (w->ready.len)
-        memmove(w->ready.items, w->ready.items + n, w->ready.len * sizeof *w->ready.items);
+    for (size_t n = w->ready.n; n > 0; n--)
+        gather_calls(w, w->ready.first);
 }
 
 /* How long those who are paused have to wait; 0: no longer. */
@@ -241,31 +226,25 @@ static int64_t pause_left(struct worker *w)
 }
 
 /* Lets those go on whose patience is over, or (all) everybody. Returns when the next one's will be, 0:
- * nobody's.
- */
+   nobody's. */
 static int64_t resume(struct worker *w, bool all)
 {
-    int64_t next = 0;
-    size_t n = 0;
-    for (size_t i = 0; i < w->paused.len; i++) {
-        struct client *c = w->paused.items[i];
-        if (all || (c->pause_until_us && c->pause_until_us <= worker_now(w))) {
-            client_resume(c);
-            continue;
-        }
-        if (c->pause_until_us && (!next || c->pause_until_us < next))
-            next = c->pause_until_us;
-        w->paused.items[n++] = c;
+    int64_t soonest = 0;
+    for (struct client *c = w->paused.first, *next; c; c = next) {
+        next = c->next;
+        if (all || (c->pause_until_us && c->pause_until_us <= worker_now(w)))
+            client_change_state(c, CLIENT_READY);
+        else if (c->pause_until_us && (!soonest || c->pause_until_us < soonest))
+            soonest = c->pause_until_us;
     }
-    w->paused.len = n;
-    return next;
+    return soonest;
 }
 
 /* Who waits for the end of a pause, for a lock, or for a commit, and for how long. */
 static void tend_waiting(struct worker *w)
 {
     int64_t left = 0, until = 0, answer_by;
-    if (w->paused.len) {
+    if (w->paused.n) {
         left = pause_left(w);
         until = resume(w, left == 0);
     } else {
@@ -279,34 +258,24 @@ static void tend_waiting(struct worker *w)
         worker_arm(w->pause_timer, left + 1000);
 }
 
-static void forget(struct client_list *l, const struct client *c)
+static void forget(struct client_vec *v, const struct client *c)
 {
     size_t n = 0;
-    for (size_t i = 0; i < l->len; i++)
-        if (l->items[i] != c)
-            l->items[n++] = l->items[i];
-    l->len = n;
-}
-
-void worker_unpause(struct worker *w, struct client *c)
-{
-    forget(&w->paused, c);
-    c->paused = false;
+    for (size_t i = 0; i < v->len; i++)
+        if (v->items[i] != c)
+            v->items[n++] = v->items[i];
+    v->len = n;
 }
 
 static void free_dead(struct worker *w)
 {
-    for (size_t i = 0; i < w->dead.len; i++) {
-        struct client *c = w->dead.items[i];
-        if (c->ready)
-            forget(&w->ready, c);
-        if (c->paused)
-            forget(&w->paused, c);
+    for (struct client *c = w->dead.first, *next; c; c = next) {
+        next = c->next;
         if (c->to_flush)
             forget(&w->flush, c);
         client_free(c);
     }
-    w->dead.len = 0;
+    w->dead = (struct client_list){0};
 }
 
 static void reload(struct worker *w)
@@ -324,7 +293,7 @@ static enum status turn(struct worker *w, struct error *err)
     if (w->reload)
         reload(w);
     bool changed = workers_stand(w); /* another may have given this one something to do */
-    int flags = EVLOOP_ONCE | (changed || w->ready.len || w->flush.len ? EVLOOP_NONBLOCK : 0);
+    int flags = EVLOOP_ONCE | (changed || w->ready.n || w->flush.len ? EVLOOP_NONBLOCK : 0);
     w->now_us = 0;
     if (event_base_loop(w->base, flags) < 0)
         return error_set(err, ST_INTERNAL, "the event loop failed: %s", strerror(errno));
@@ -484,10 +453,7 @@ void worker_free(struct worker *w)
     batch_release(&w->batch);
     worker_retry_release(&w->retry);
     wakeup_release(w);
-    mem_free(w->ready.items);
     mem_free(w->flush.items);
-    mem_free(w->paused.items);
-    mem_free(w->dead.items);
     http_api_free(w->http);
     executor_release(&w->executor);
     mem_free(w);

@@ -22,7 +22,7 @@
 
 #define WARN_EVERY_US 10000000
 
-struct client_list {
+struct client_vec {
     struct client **items;
     size_t len, cap;
 };
@@ -64,10 +64,8 @@ struct worker {
     struct held_replies held;
     struct worker_retry retry;
     struct sweeper sweeper;
-    struct client_list ready;  /* have input to parse without waiting for more */
-    struct client_list flush;  /* have output that may leave now */
-    struct client_list paused; /* wait for the end of CLIENT PAUSE, or for the database's lock */
-    struct client_list dead;   /* to be freed at the end of the turn */
+    struct client_vec flush;                /* clients whose output may leave now */
+    struct client_list ready, paused, dead; /* by state */
 };
 
 static inline void worker_arm(struct event *timer, int64_t us)
@@ -91,9 +89,6 @@ static inline bool worker_may_warn(struct worker *w, int64_t *last_us)
     *last_us = worker_now(w);
     return true;
 }
-
-/* A paused client goes on before the pause is over. */
-void worker_unpause(struct worker *w, struct client *c);
 
 /* A connection that was counted for this worker has gone. */
 static inline void worker_uncount(struct worker *w)
