@@ -4,14 +4,14 @@
 #define LARDER_ADMIN_CHECK_INTERNAL_H
 
 #include "admin/check.h"
-#include "sql/driver.h"
+#include "sql/sqlite.h"
 #include "store/store.h"
 
 #define CHECK_SHOWN 20 /* findings printed of each kind */
 
 /* A database that is being looked at, in a transaction. */
 struct check_session {
-    struct sql *sql;     /* NULL: a database server's */
+    struct sqlite *sql;  /* NULL: a database server's */
     struct store *store; /* over it, and closes it */
     struct journal_state state;
     int64_t pending; /* rows of the journal that are not in the tables */

@@ -20,7 +20,7 @@
 
 /* ---- opening ---- */
 
-static enum status expect_version(struct sql *c, struct error *err)
+static enum status require_version(struct sqlite *c, struct error *err)
 {
     int64_t version;
     enum status st = schema_read_version(c, &version, err);
@@ -35,24 +35,24 @@ static enum status expect_version(struct sql *c, struct error *err)
 
 static enum status count_pending(struct check_session *s, struct error *err)
 {
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     bool row;
     enum status st = store_journal_state(s->store, &s->state, err);
     if (st == ST_OK)
-        st = sql_prepare(s->sql, "SELECT count(*) FROM larder_journal WHERE seq > ?1", &q, err);
+        st = sqlite_prepare(s->sql, "SELECT count(*) FROM larder_journal WHERE seq > ?1", &q, err);
     if (st != ST_OK)
         return st;
-    sql_bind_i64(q, 1, s->state.applied);
-    st = sql_step(q, &row, err);
-    s->pending = st == ST_OK && row ? sql_column_i64(q, 0) : 0;
-    sql_finalize(q);
+    sqlite_bind_i64(q, 1, s->state.applied);
+    st = sqlite_step(q, &row, err);
+    s->pending = st == ST_OK && row ? sqlite_column_i64(q, 0) : 0;
+    sqlite_finalize(q);
     return st;
 }
 
 void check_close(struct check_session *s)
 {
     if (s->sql)
-        sql_rollback(s->sql);
+        sqlite_rollback(s->sql);
     else if (s->store)
         store_rollback(s->store);
     store_close(s->store);
@@ -61,21 +61,19 @@ void check_close(struct check_session *s)
 
 enum status check_open(const char *url, bool owned, struct check_session *ret, struct error *err)
 {
-    struct sql_options o = {.cache_bytes = CACHE_BYTES, .busy_ms = BUSY_MS, .read_only = !owned};
+    struct sqlite_options o = {.cache_bytes = CACHE_BYTES, .busy_ms = BUSY_MS, .read_only = !owned};
     struct check_session s = {.owned = owned};
     if (remote_is_url(url))
         return remote_check_open(url, owned, ret, err);
-    const struct sql_driver *driver = sql_driver_for(url, &o.target);
-    if (!driver)
-        return error_set(err, ST_INVALID,
-                         "no such kind of database (known: sqlite:PATH, postgres://..., mysql://...)");
-    enum status st = driver->open(&o, &s.sql, err);
+    enum status st = sqlite_path(url, &o.path, err);
+    if (st == ST_OK)
+        st = sqlite_open(&o, &s.sql, err);
     if (st != ST_OK)
         return st;
     s.store = sqlite_store_over(s.sql);
-    st = sql_begin(s.sql, owned ? SQL_WRITE : SQL_READ, NULL, err);
+    st = sqlite_begin(s.sql, owned ? SQL_WRITE : SQL_READ, NULL, err);
     if (st == ST_OK)
-        st = expect_version(s.sql, err);
+        st = require_version(s.sql, err);
     if (st == ST_OK)
         st = schema_verify(s.sql, err);
     if (st == ST_OK)

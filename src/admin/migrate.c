@@ -1,7 +1,7 @@
 #include "admin/migrate.h"
 
-#include "sql/driver.h"
 #include "sql/remote.h"
+#include "sql/sqlite.h"
 #include "store/remote/remote_schema.h"
 #include "store/sqlite/schema.h"
 
@@ -15,13 +15,11 @@ static enum status migrate_server(const char *url, struct migration *ret, struct
 
 static enum status migrate_file(const char *url, struct migration *ret, struct error *err)
 {
-    struct sql_options o = {.busy_ms = PATIENCE_MS, .sync = SQL_SYNC_ALWAYS};
-    const struct sql_driver *driver = sql_driver_for(url, &o.target);
-    struct sql *c;
-    if (!driver || o.target[0] == '\0')
-        return error_set(err, ST_INVALID,
-                         "no such kind of database (known: sqlite:PATH, postgres://..., mysql://...)");
-    enum status st = driver->open(&o, &c, err);
+    struct sqlite_options o = {.busy_ms = PATIENCE_MS, .sync = SQL_SYNC_ALWAYS};
+    struct sqlite *c;
+    enum status st = sqlite_path(url, &o.path, err);
+    if (st == ST_OK)
+        st = sqlite_open(&o, &c, err);
     if (st != ST_OK)
         return st;
     st = schema_read_version(c, &ret->from, err);
@@ -30,7 +28,7 @@ static enum status migrate_file(const char *url, struct migration *ret, struct e
     if (st == ST_OK)
         st = schema_verify(c, err);
     ret->to = SCHEMA_VERSION;
-    sql_close(c);
+    sqlite_close(c);
     return st;
 }
 

@@ -10,10 +10,10 @@
 
 struct file_salvage {
     struct salvage base;
-    struct sql_stmt *read_row, *find_db;
+    struct sqlite_stmt *read_row, *find_db;
     char path[4096];
-    struct sql *copy;
-    struct sql_stmt *put_row, *put_lost;
+    struct sqlite *copy;
+    struct sqlite_stmt *put_row, *put_lost;
 };
 
 static struct file_salvage *file_of(struct salvage *v)
@@ -26,31 +26,31 @@ static struct file_salvage *file_of(struct salvage *v)
 static enum status list(struct salvage *v, struct error *err)
 {
     struct file_salvage *f = file_of(v);
-    struct sql *c = v->session.sql;
-    struct sql_stmt *q;
+    struct sqlite *c = v->session.sql;
+    struct sqlite_stmt *q;
     bool more;
-    enum status st = sql_prepare(c, "SELECT seq FROM larder_journal WHERE seq > ?1 ORDER BY seq", &q, err);
+    enum status st = sqlite_prepare(c, "SELECT seq FROM larder_journal WHERE seq > ?1 ORDER BY seq", &q, err);
     if (st != ST_OK)
         return st;
-    sql_bind_i64(q, 1, v->session.state.applied);
-    while ((st = sql_step(q, &more, err)) == ST_OK && more)
-        salvage_add_row(v, sql_column_i64(q, 0));
-    sql_finalize(q);
+    sqlite_bind_i64(q, 1, v->session.state.applied);
+    while ((st = sqlite_step(q, &more, err)) == ST_OK && more)
+        salvage_add_row(v, sqlite_column_i64(q, 0));
+    sqlite_finalize(q);
     if (st == ST_OK)
-        st = sql_prepare(c, "SELECT changes FROM larder_journal WHERE seq = ?1", &f->read_row, err);
+        st = sqlite_prepare(c, "SELECT changes FROM larder_journal WHERE seq = ?1", &f->read_row, err);
     if (st == ST_OK)
-        st = sql_prepare(c, "SELECT db FROM larder_db WHERE number = ?1", &f->find_db, err);
+        st = sqlite_prepare(c, "SELECT db FROM larder_db WHERE number = ?1", &f->find_db, err);
     return st;
 }
 
 static enum status read_row(struct salvage *v, int64_t seq, struct slice *ret, struct error *err)
 {
-    struct sql_stmt *q = file_of(v)->read_row;
+    struct sqlite_stmt *q = file_of(v)->read_row;
     bool found = false;
-    sql_reset(q);
-    sql_bind_i64(q, 1, seq);
-    enum status st = sql_step(q, &found, err);
-    *ret = st == ST_OK && found ? sql_column_blob(q, 0) : SLICE("");
+    sqlite_reset(q);
+    sqlite_bind_i64(q, 1, seq);
+    enum status st = sqlite_step(q, &found, err);
+    *ret = st == ST_OK && found ? sqlite_column_blob(q, 0) : SLICE("");
     return st == ST_IO ? ST_CORRUPT : st; /* a page that cannot be read is this row's misfortune */
 }
 
@@ -65,42 +65,45 @@ static enum status copy_begin(struct salvage *v, const char *url, struct error *
                                  "expire_at INTEGER NOT NULL,"
                                  " value BLOB, certain INTEGER NOT NULL) STRICT;";
     struct file_salvage *f = file_of(v);
-    struct sql_options o = {.cache_bytes = CACHE_BYTES, .busy_ms = BUSY_MS, .target = f->path};
-    const char *target;
-    const struct sql_driver *driver = sql_driver_for(url, &target);
-    snprintf(f->path, sizeof f->path, "%s.salvaged", target);
-    enum status st = driver->open(&o, &f->copy, err);
+    struct sqlite_options o = {.cache_bytes = CACHE_BYTES, .busy_ms = BUSY_MS, .path = f->path};
+    const char *path;
+    enum status st = sqlite_path(url, &path, err);
+    if (st != ST_OK)
+        return st;
+    snprintf(f->path, sizeof f->path, "%s.salvaged", path);
+    st = sqlite_open(&o, &f->copy, err);
     if (st == ST_OK)
-        st = sql_begin(f->copy, SQL_WRITE, NULL, err);
+        st = sqlite_begin(f->copy, SQL_WRITE, NULL, err);
     if (st == ST_OK)
-        st = sql_exec(f->copy, tables, err);
+        st = sqlite_exec(f->copy, tables, err);
     if (st == ST_OK)
-        st = sql_prepare(f->copy, "INSERT OR REPLACE INTO larder_journal VALUES (?1, ?2, ?3)", &f->put_row,
-                         err);
+        st = sqlite_prepare(f->copy, "INSERT OR REPLACE INTO larder_journal VALUES (?1, ?2, ?3)", &f->put_row,
+                            err);
     if (st == ST_OK)
-        st = sql_prepare(f->copy, "INSERT INTO lost VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)", &f->put_lost, err);
+        st = sqlite_prepare(f->copy, "INSERT INTO lost VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)", &f->put_lost,
+                            err);
     return st;
 }
 
 static enum status copy_row(struct salvage *v, const struct salvage_row *r, struct slice bytes,
                             struct error *err)
 {
-    struct sql_stmt *q = file_of(v)->put_row;
-    sql_bind_i64(q, 1, r->seq);
-    sql_bind_blob(q, 2, bytes);
-    sql_bind_text(q, 3, r->why);
-    return sql_run(q, err);
+    struct sqlite_stmt *q = file_of(v)->put_row;
+    sqlite_bind_i64(q, 1, r->seq);
+    sqlite_bind_blob(q, 2, bytes);
+    sqlite_bind_text(q, 3, r->why);
+    return sqlite_run(q, err);
 }
 
 /* Which database has this number, as SELECT names it; NULL when none has. */
 static enum status bind_db(struct file_salvage *f, uint32_t number, struct error *err)
 {
     bool found;
-    sql_bind_i64(f->find_db, 1, number);
-    enum status st = sql_step(f->find_db, &found, err);
+    sqlite_bind_i64(f->find_db, 1, number);
+    enum status st = sqlite_step(f->find_db, &found, err);
     if (st == ST_OK && found)
-        sql_bind_i64(f->put_lost, 2, sql_column_i64(f->find_db, 0));
-    sql_reset(f->find_db);
+        sqlite_bind_i64(f->put_lost, 2, sqlite_column_i64(f->find_db, 0));
+    sqlite_reset(f->find_db);
     return st;
 }
 
@@ -108,21 +111,21 @@ static enum status copy_key(struct salvage *v, const struct salvage_row *r, cons
                             const char *type, struct error *err)
 {
     struct file_salvage *f = file_of(v);
-    struct sql_stmt *q = f->put_lost;
-    sql_bind_i64(q, 1, r->seq);
+    struct sqlite_stmt *q = f->put_lost;
+    sqlite_bind_i64(q, 1, r->seq);
     enum status st = bind_db(f, k->db, err);
-    sql_bind_blob(q, 3, k->key);
-    sql_bind_text(q, 4, type);
-    sql_bind_i64(q, 5, k->expire_at);
-    sql_bind_blob(q, 6, k->value);
-    sql_bind_i64(q, 7, !r->damaged);
-    return st == ST_OK ? sql_run(q, err) : st;
+    sqlite_bind_blob(q, 3, k->key);
+    sqlite_bind_text(q, 4, type);
+    sqlite_bind_i64(q, 5, k->expire_at);
+    sqlite_bind_blob(q, 6, k->value);
+    sqlite_bind_i64(q, 7, !r->damaged);
+    return st == ST_OK ? sqlite_run(q, err) : st;
 }
 
 static enum status copy_end(struct salvage *v, struct error *err)
 {
     struct file_salvage *f = file_of(v);
-    enum status st = sql_commit(f->copy, err);
+    enum status st = sqlite_commit(f->copy, err);
     if (st == ST_OK)
         fprintf(v->out, "copied to %s\n", f->path);
     return st;
@@ -154,23 +157,23 @@ static const char tidying[] =
 
 static enum status tidy(struct salvage *v, struct error *err)
 {
-    sql_reset(file_of(v)->read_row); /* it would still be reading what is deleted */
-    return sql_exec(v->session.sql, tidying, err);
+    sqlite_reset(file_of(v)->read_row); /* it would still be reading what is deleted */
+    return sqlite_exec(v->session.sql, tidying, err);
 }
 
 static enum status commit(struct salvage *v, struct error *err)
 {
-    return sql_commit(v->session.sql, err);
+    return sqlite_commit(v->session.sql, err);
 }
 
 static void free_file(struct salvage *v)
 {
     struct file_salvage *f = file_of(v);
-    sql_finalize(f->put_row);
-    sql_finalize(f->put_lost);
-    sql_close(f->copy);
-    sql_finalize(f->read_row);
-    sql_finalize(f->find_db);
+    sqlite_finalize(f->put_row);
+    sqlite_finalize(f->put_lost);
+    sqlite_close(f->copy);
+    sqlite_finalize(f->read_row);
+    sqlite_finalize(f->find_db);
     mem_free(f);
 }
 

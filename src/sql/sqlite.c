@@ -1,10 +1,10 @@
-/* The SQLite driver: one file, owned by one process, in WAL mode. How it is opened and owned is in
+/* SQLite: one file, owned by one process, in WAL mode. How it is opened and owned is in
    sqlite_open.c, how its log is kept short in wal.c.
 
    Durable: synchronous=FULL syncs the log at every commit. With SQL_SYNC_SECOND and SQL_SYNC_NEVER it is
    NORMAL rather than OFF: commits do not sync, but checkpoints do, so that a crash of the machine loses the
    last commits and never the database. */
-#include "sql/sqlite_internal.h"
+#include "sql/sqlite.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -13,18 +13,13 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
+#include "sql/sqlite_internal.h"
 
 struct sqlite_stmt {
-    struct sql_stmt base;
     struct sqlite *conn;
     sqlite3_stmt *st;
     int bind_rc; /* of the first bind that failed */
 };
-
-static struct sqlite_stmt *stmt_of(struct sql_stmt *st)
-{
-    return (struct sqlite_stmt *)st;
-}
 
 /* ---- errors ---- */
 
@@ -121,37 +116,35 @@ enum status sqlite_fail(struct sqlite *c, int rc, struct error *err)
 
 /* ---- statements ---- */
 
-enum status sqlite_exec(struct sql *base, const char *text, struct error *err)
+enum status sqlite_exec(struct sqlite *c, const char *text, struct error *err)
 {
-    struct sqlite *c = conn_of(base);
     int rc = sqlite3_exec(c->db, text, NULL, NULL, NULL);
     return rc == SQLITE_OK ? ST_OK : sqlite_fail(c, rc, err);
 }
 
-enum status sqlite_prepare(struct sqlite *c, const char *text, sqlite3_stmt **ret, struct error *err)
+enum status sqlite_compile(struct sqlite *c, const char *text, sqlite3_stmt **ret, struct error *err)
 {
     int rc = sqlite3_prepare_v3(c->db, text, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL);
     return rc == SQLITE_OK ? ST_OK : sqlite_fail(c, rc, err);
 }
 
-static enum status do_prepare(struct sql *base, const char *text, struct sql_stmt **ret, struct error *err)
+enum status sqlite_prepare(struct sqlite *c, const char *text, struct sqlite_stmt **ret, struct error *err)
 {
-    struct sqlite *c = conn_of(base);
     sqlite3_stmt *st;
-    enum status rc = sqlite_prepare(c, text, &st, err);
+    enum status rc = sqlite_compile(c, text, &st, err);
     if (rc != ST_OK)
         return rc;
     struct sqlite_stmt *s = mem_zalloc(sizeof *s);
-    s->base.driver = &sqlite_driver;
     s->conn = c;
     s->st = st;
-    *ret = &s->base;
+    *ret = s;
     return ST_OK;
 }
 
-static void do_finalize(struct sql_stmt *base)
+void sqlite_finalize(struct sqlite_stmt *s)
 {
-    struct sqlite_stmt *s = stmt_of(base);
+    if (!s)
+        return;
     sqlite3_finalize(s->st);
     mem_free(s);
 }
@@ -162,34 +155,29 @@ static void bound(struct sqlite_stmt *s, int rc)
         s->bind_rc = rc;
 }
 
-static void do_bind_i64(struct sql_stmt *base, int i, int64_t v)
+void sqlite_bind_i64(struct sqlite_stmt *s, int i, int64_t v)
 {
-    struct sqlite_stmt *s = stmt_of(base);
     bound(s, sqlite3_bind_int64(s->st, i, v));
 }
 
-static void do_bind_double(struct sql_stmt *base, int i, double v)
+void sqlite_bind_double(struct sqlite_stmt *s, int i, double v)
 {
-    struct sqlite_stmt *s = stmt_of(base);
     bound(s, sqlite3_bind_double(s->st, i, v));
 }
 
-static void do_bind_blob(struct sql_stmt *base, int i, struct slice v)
+void sqlite_bind_blob(struct sqlite_stmt *s, int i, struct slice v)
 {
-    struct sqlite_stmt *s = stmt_of(base);
     /* A NULL pointer would bind NULL, which is something else than no bytes. */
     bound(s, sqlite3_bind_blob64(s->st, i, v.n ? v.p : "", v.n, SQLITE_STATIC));
 }
 
-static void do_bind_text(struct sql_stmt *base, int i, const char *v)
+void sqlite_bind_text(struct sqlite_stmt *s, int i, const char *v)
 {
-    struct sqlite_stmt *s = stmt_of(base);
     bound(s, sqlite3_bind_text(s->st, i, v, -1, SQLITE_STATIC));
 }
 
-static enum status do_step(struct sql_stmt *base, bool *ret_row, struct error *err)
+enum status sqlite_step(struct sqlite_stmt *s, bool *ret_row, struct error *err)
 {
-    struct sqlite_stmt *s = stmt_of(base);
     *ret_row = false;
     if (s->bind_rc != SQLITE_OK)
         return sqlite_fail(s->conn, s->bind_rc, err);
@@ -201,38 +189,48 @@ static enum status do_step(struct sql_stmt *base, bool *ret_row, struct error *e
     return rc == SQLITE_DONE ? ST_OK : sqlite_fail(s->conn, rc, err);
 }
 
-static int64_t do_column_i64(struct sql_stmt *base, int i)
+int64_t sqlite_column_i64(struct sqlite_stmt *s, int i)
 {
-    return sqlite3_column_int64(stmt_of(base)->st, i);
+    return sqlite3_column_int64(s->st, i);
 }
 
-static double do_column_double(struct sql_stmt *base, int i)
+double sqlite_column_double(struct sqlite_stmt *s, int i)
 {
-    return sqlite3_column_double(stmt_of(base)->st, i);
+    return sqlite3_column_double(s->st, i);
 }
 
-static struct slice do_column_blob(struct sql_stmt *base, int i)
+struct slice sqlite_column_blob(struct sqlite_stmt *s, int i)
 {
-    sqlite3_stmt *st = stmt_of(base)->st;
+    sqlite3_stmt *st = s->st;
     const void *p = sqlite3_column_blob(st, i);
     return slice_of(p, p ? (size_t)sqlite3_column_bytes(st, i) : 0);
 }
 
-static void do_reset(struct sql_stmt *base)
+void sqlite_reset(struct sqlite_stmt *s)
 {
-    struct sqlite_stmt *s = stmt_of(base);
     sqlite3_reset(s->st); /* repeats the step's error, which has been reported */
     s->bind_rc = SQLITE_OK;
 }
 
-static int64_t do_last_id(struct sql *base)
+enum status sqlite_run(struct sqlite_stmt *s, struct error *err)
 {
-    return sqlite3_last_insert_rowid(conn_of(base)->db);
+    bool row;
+    enum status st;
+    do
+        st = sqlite_step(s, &row, err);
+    while (st == ST_OK && row);
+    sqlite_reset(s);
+    return st;
 }
 
-static int64_t do_changed_rows(struct sql *base)
+int64_t sqlite_last_id(struct sqlite *c)
 {
-    return sqlite3_changes64(conn_of(base)->db);
+    return sqlite3_last_insert_rowid(c->db);
+}
+
+int64_t sqlite_changed_rows(struct sqlite *c)
+{
+    return sqlite3_changes64(c->db);
 }
 
 /* ---- transactions ---- */
@@ -255,10 +253,10 @@ enum status sqlite_get_i64(struct sqlite *c, sqlite3_stmt *st, int64_t *ret, str
     return s;
 }
 
-static bool do_in_transaction(struct sql *base)
+bool sqlite_in_transaction(const struct sqlite *c)
 {
-    sqlite3 *db = conn_of(base)->db; /* NULL when opening failed before it was there */
-    return db && sqlite3_get_autocommit(db) == 0;
+    /* db is NULL when opening failed before it was there. */
+    return c->db && sqlite3_get_autocommit(c->db) == 0;
 }
 
 /* Only between transactions; takes effect when it is compiled, so it cannot be a kept statement. */
@@ -266,8 +264,7 @@ static enum status set_level(struct sqlite *c, bool full, struct error *err)
 {
     if (c->full == full)
         return ST_OK;
-    enum status st =
-        sqlite_exec(&c->base, full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", err);
+    enum status st = sqlite_exec(c, full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", err);
     if (st == ST_OK)
         c->full = full;
     return st;
@@ -284,10 +281,9 @@ static enum status check_files(struct sqlite *c, struct error *err)
     return wal_healthy(c->wal, err);
 }
 
-void sqlite_rollback(struct sql *base)
+void sqlite_rollback(struct sqlite *c)
 {
-    struct sqlite *c = conn_of(base);
-    if (!do_in_transaction(base))
+    if (!sqlite_in_transaction(c))
         return; /* SQLite rolls back by itself after some errors */
     sqlite3_step(c->rollback);
     sqlite3_reset(c->rollback);
@@ -305,10 +301,9 @@ static enum status begin_write(struct sqlite *c, bool lazy, struct error *err)
     return st == ST_OK ? run_raw(c, c->begin_write, err) : st;
 }
 
-static enum status do_begin(struct sql *base, enum sql_txn kind, bool *ret_others, struct error *err)
+enum status sqlite_begin(struct sqlite *c, enum sqlite_txn kind, bool *ret_others, struct error *err)
 {
-    struct sqlite *c = conn_of(base);
-    assert(!do_in_transaction(base));
+    assert(!sqlite_in_transaction(c));
     enum status st =
         kind == SQL_READ ? run_raw(c, c->begin_read, err) : begin_write(c, kind == SQL_WRITE_LAZY, err);
     if (st != ST_OK || !ret_others)
@@ -316,7 +311,7 @@ static enum status do_begin(struct sql *base, enum sql_txn kind, bool *ret_other
     int64_t version = 0;
     st = sqlite_get_i64(c, c->get_data_version, &version, err); /* also fixes what a read transaction sees */
     if (st != ST_OK) {
-        sqlite_rollback(base);
+        sqlite_rollback(c);
         return st;
     }
     *ret_others = version != c->data_version;
@@ -324,10 +319,9 @@ static enum status do_begin(struct sql *base, enum sql_txn kind, bool *ret_other
     return ST_OK;
 }
 
-static enum status do_commit(struct sql *base, struct error *err)
+enum status sqlite_commit(struct sqlite *c, struct error *err)
 {
-    struct sqlite *c = conn_of(base);
-    if (!do_in_transaction(base))
+    if (!sqlite_in_transaction(c))
         return error_set(err, ST_INTERNAL, "commit without a transaction");
     int rc = sqlite3_step(c->commit);
     if (rc == SQLITE_DONE) {
@@ -337,7 +331,7 @@ static enum status do_commit(struct sql *base, struct error *err)
     int ext = sqlite3_extended_errcode(c->db);
     enum status st = sqlite_fail(c, rc, err);
     sqlite3_reset(c->commit);
-    sqlite_rollback(base);
+    sqlite_rollback(c);
     if (ext == SQLITE_IOERR_FSYNC) {
         /* All of it is in the log, only nobody knows whether on the disk. The next commit overwrites it. */
         st = ST_UNKNOWN;
@@ -360,22 +354,21 @@ static enum status try_log(struct sqlite *c, struct error *err)
     enum status st = begin_write(c, true, err);
     if (st != ST_OK)
         return st;
-    st = sqlite_prepare(c, "PRAGMA user_version", &get, err);
+    st = sqlite_compile(c, "PRAGMA user_version", &get, err);
     if (st == ST_OK)
         st = sqlite_get_i64(c, get, &version, err);
     sqlite3_finalize(get);
     snprintf(text, sizeof text, "PRAGMA user_version=%lld", (long long)version);
     if (st == ST_OK)
-        st = sqlite_exec(&c->base, text, err);
+        st = sqlite_exec(c, text, err);
     if (st == ST_OK)
-        return do_commit(&c->base, err);
-    sqlite_rollback(&c->base);
+        return sqlite_commit(c, err);
+    sqlite_rollback(c);
     return st;
 }
 
-static enum status do_sync(struct sql *base, struct error *err)
+enum status sqlite_sync(struct sqlite *c, struct error *err)
 {
-    struct sqlite *c = conn_of(base);
     if (!c->wal)
         return ST_OK;
     enum status st = check_files(c, err);
@@ -385,17 +378,15 @@ static enum status do_sync(struct sql *base, struct error *err)
 }
 
 /* A moment is left for one who is about to let go: SQLite sleeps a millisecond and tries once more. */
-static void do_stop_waiting(struct sql *base)
+void sqlite_stop_waiting(struct sqlite *c)
 {
-    struct sqlite *c = conn_of(base);
     c->busy_ms = 1;
     sqlite3_busy_timeout(c->db, c->busy_ms);
 }
 
-static enum status do_set_sync(struct sql *base, enum sql_sync sync, struct error *err)
+enum status sqlite_set_sync(struct sqlite *c, enum sqlite_sync sync, struct error *err)
 {
-    struct sqlite *c = conn_of(base);
-    enum status st = do_sync(base, err); /* a stricter promise holds for what is there already */
+    enum status st = sqlite_sync(c, err); /* a stricter promise holds for what is there already */
     if (st != ST_OK)
         return st;
     c->sync = sync;
@@ -404,9 +395,8 @@ static enum status do_set_sync(struct sql *base, enum sql_sync sync, struct erro
     return ST_OK;
 }
 
-static enum status do_info(struct sql *base, struct sql_info *ret, struct error *err)
+enum status sqlite_info(struct sqlite *c, struct sqlite_info *ret, struct error *err)
 {
-    struct sqlite *c = conn_of(base);
     int64_t pages = 0, unused = 0;
     enum status st = sqlite_get_i64(c, c->page_count, &pages, err);
     if (st == ST_OK)
@@ -418,7 +408,6 @@ static enum status do_info(struct sql *base, struct sql_info *ret, struct error 
     ret->bytes = (uint64_t)pages * (uint64_t)c->page_size;
     ret->free_bytes = (uint64_t)unused * (uint64_t)c->page_size;
     ret->wal_bytes = stat(wal_path, &sb) == 0 ? (uint64_t)sb.st_size : 0;
-    ret->reconnects = 0;
     ret->sync_us = &c->sync_us;
     snprintf(ret->engine, sizeof ret->engine, "sqlite %s", sqlite3_libversion());
     return ST_OK;
@@ -428,9 +417,8 @@ static enum status do_info(struct sql *base, struct sql_info *ret, struct error 
    RECLAIM_MIN, or a quarter of the file. */
 #define RECLAIM_MIN 1024
 
-static enum status do_reclaim(struct sql *base, uint32_t max_pages, bool *ret_more, struct error *err)
+enum status sqlite_reclaim(struct sqlite *c, uint32_t max_pages, bool *ret_more, struct error *err)
 {
-    struct sqlite *c = conn_of(base);
     int64_t pages = 0, unused = 0;
     *ret_more = false;
     if (c->auto_vacuum == 0) /* a file that was made without it gives nothing back */
@@ -446,47 +434,17 @@ static enum status do_reclaim(struct sql *base, uint32_t max_pages, bool *ret_mo
         return st;
     char text[64];
     snprintf(text, sizeof text, "PRAGMA incremental_vacuum(%u)", max_pages);
-    st = sqlite_exec(base, text, err);
+    st = sqlite_exec(c, text, err);
     if (st != ST_OK) {
-        sqlite_rollback(base);
+        sqlite_rollback(c);
         return st;
     }
     int64_t left = unused;
     st = sqlite_get_i64(c, c->free_pages, &left, err);
     if (st != ST_OK) {
-        sqlite_rollback(base);
+        sqlite_rollback(c);
         return st;
     }
     *ret_more = left < unused;
-    return do_commit(base, err);
+    return sqlite_commit(c, err);
 }
-
-const struct sql_driver sqlite_driver = {
-    .scheme = "sqlite",
-    .dialect = SQL_SQLITE,
-    .open = sqlite_open,
-    .close = sqlite_close,
-    .exec = sqlite_exec,
-    .prepare = do_prepare,
-    .finalize = do_finalize,
-    .bind_i64 = do_bind_i64,
-    .bind_double = do_bind_double,
-    .bind_blob = do_bind_blob,
-    .bind_text = do_bind_text,
-    .step = do_step,
-    .column_i64 = do_column_i64,
-    .column_double = do_column_double,
-    .column_blob = do_column_blob,
-    .reset = do_reset,
-    .last_id = do_last_id,
-    .changed_rows = do_changed_rows,
-    .begin = do_begin,
-    .commit = do_commit,
-    .rollback = sqlite_rollback,
-    .in_transaction = do_in_transaction,
-    .stop_waiting = do_stop_waiting,
-    .set_sync = do_set_sync,
-    .sync = do_sync,
-    .info = do_info,
-    .reclaim = do_reclaim,
-};

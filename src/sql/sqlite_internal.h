@@ -1,20 +1,19 @@
-/* Private to the files of the SQLite driver: sqlite.c (statements, transactions, space) and sqlite_open.c. */
+/* Private to the files over SQLite: sqlite.c (statements, transactions, space) and sqlite_open.c. */
 #ifndef LARDER_SQL_SQLITE_INTERNAL_H
 #define LARDER_SQL_SQLITE_INTERNAL_H
 
 #include <sqlite3.h>
 
-#include "sql/driver.h"
+#include "sql/sqlite.h"
 #include "sql/wal.h"
 #include "sql/walfile.h"
 
 struct sqlite {
-    struct sql base;
     sqlite3 *db;
     struct wal *wal; /* NULL when read_only */
     int owner_fd;    /* holds the flock; -1 when read_only */
     bool full;       /* what PRAGMA synchronous stands at: FULL or NORMAL */
-    enum sql_sync sync;
+    enum sqlite_sync sync;
     int busy_ms; /* how long it waits for locks */
     int64_t data_version;
     int64_t page_size;
@@ -23,11 +22,6 @@ struct sqlite {
     struct walfile *walfile; /* NULL when read_only */
     struct histogram sync_us;
 };
-
-static inline struct sqlite *conn_of(struct sql *c)
-{
-    return (struct sqlite *)c;
-}
 
 /* ---- sqlite.c ---- */
 
@@ -38,17 +32,10 @@ enum status sqlite_status(int rc, int sys_errno);
 /* Fills err from what the connection says about its last failure. */
 enum status sqlite_fail(struct sqlite *c, int rc, struct error *err);
 
-enum status sqlite_exec(struct sql *base, const char *text, struct error *err) MUST_CHECK;
-enum status sqlite_prepare(struct sqlite *c, const char *text, sqlite3_stmt **ret,
+enum status sqlite_compile(struct sqlite *c, const char *text, sqlite3_stmt **ret,
                            struct error *err) MUST_CHECK;
 
 /* The number in the first row and column of a statement, which is then reset. */
 enum status sqlite_get_i64(struct sqlite *c, sqlite3_stmt *st, int64_t *ret, struct error *err) MUST_CHECK;
-void sqlite_rollback(struct sql *base);
-
-/* ---- sqlite_open.c ---- */
-
-enum status sqlite_open(const struct sql_options *o, struct sql **ret, struct error *err) MUST_CHECK;
-void sqlite_close(struct sql *base);
 
 #endif

@@ -8,6 +8,7 @@
 #include "sql/sqlite_internal.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -20,6 +21,28 @@
 #include "base/mem.h"
 
 #define AUTO_VACUUM_INCREMENTAL 2
+
+/* The length of the scheme, or 0 for a path: two letters at least, so that no drive letter is one, and no
+   slash before the colon. */
+static size_t scheme_length(const char *url)
+{
+    size_t n = 0;
+    while (isalnum((unsigned char)url[n]) || url[n] == '+')
+        n++;
+    return n > 1 && url[n] == ':' ? n : 0;
+}
+
+enum status sqlite_path(const char *url, const char **ret, struct error *err)
+{
+    size_t n = scheme_length(url);
+    if (n && !slice_is(slice_of(url, n), "sqlite"))
+        return error_set(err, ST_INVALID,
+                         "no such kind of database (known: sqlite:PATH, postgres://..., mysql://...)");
+    *ret = n ? url + n + 1 : url;
+    if (**ret == '\0')
+        return error_set(err, ST_INVALID, "a database needs a path: sqlite:PATH");
+    return ST_OK;
+}
 
 static enum status open_failed(const char *path, int e, struct error *err)
 {
@@ -59,10 +82,10 @@ static enum status take(const char *path, int *ret_fd, struct error *err)
     return ST_OK;
 }
 
-static enum status expect_wal(struct sqlite *c, struct error *err)
+static enum status require_wal(struct sqlite *c, struct error *err)
 {
     sqlite3_stmt *st;
-    enum status rc = sqlite_prepare(c, "PRAGMA journal_mode=WAL", &st, err);
+    enum status rc = sqlite_compile(c, "PRAGMA journal_mode=WAL", &st, err);
     if (rc != ST_OK)
         return rc;
     int step = sqlite3_step(st);
@@ -77,7 +100,7 @@ static enum status expect_wal(struct sqlite *c, struct error *err)
 static enum status read_pragma(struct sqlite *c, const char *text, int64_t *ret, struct error *err)
 {
     sqlite3_stmt *st;
-    enum status rc = sqlite_prepare(c, text, &st, err);
+    enum status rc = sqlite_compile(c, text, &st, err);
     if (rc != ST_OK)
         return rc;
     rc = sqlite_get_i64(c, st, ret, err);
@@ -87,17 +110,17 @@ static enum status read_pragma(struct sqlite *c, const char *text, int64_t *ret,
 
 /* So that pages can be given back. Not where it is so already: saying it again writes, and there may be no
    room. */
-static enum status expect_auto_vacuum(struct sqlite *c, struct error *err)
+static enum status require_auto_vacuum(struct sqlite *c, struct error *err)
 {
     int64_t mode;
     enum status st = read_pragma(c, "PRAGMA auto_vacuum", &mode, err);
     if (st != ST_OK || mode == AUTO_VACUUM_INCREMENTAL)
         return st;
-    return sqlite_exec(&c->base, "PRAGMA auto_vacuum=INCREMENTAL", err);
+    return sqlite_exec(c, "PRAGMA auto_vacuum=INCREMENTAL", err);
 }
 
 /* page_size and auto_vacuum matter for a file that is still empty only, and only before the log. */
-static enum status configure(struct sqlite *c, const struct sql_options *o, struct error *err)
+static enum status configure(struct sqlite *c, const struct sqlite_options *o, struct error *err)
 {
     char text[320];
     uint64_t kib = o->cache_bytes / 1024;
@@ -107,16 +130,16 @@ static enum status configure(struct sqlite *c, const struct sql_options *o, stru
              (int)(kib < 64          ? 64
                    : kib > INT32_MAX ? INT32_MAX
                                      : kib));
-    enum status st = sqlite_exec(&c->base, text, err);
+    enum status st = sqlite_exec(c, text, err);
     if (st != ST_OK || o->read_only)
         return st;
-    st = sqlite_exec(&c->base, "PRAGMA page_size=4096", err);
+    st = sqlite_exec(c, "PRAGMA page_size=4096", err);
     if (st == ST_OK)
-        st = expect_auto_vacuum(c, err);
+        st = require_auto_vacuum(c, err);
     if (st == ST_OK)
-        st = expect_wal(c, err);
+        st = require_wal(c, err);
     if (st == ST_OK)
-        st = sqlite_exec(&c->base,
+        st = sqlite_exec(c,
                          "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;"
                          "PRAGMA journal_size_limit=67108864",
                          err);
@@ -139,7 +162,7 @@ static enum status prepare_own(struct sqlite *c, struct error *err)
         {&c->page_count, "PRAGMA page_count"},
     };
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
-        enum status st = sqlite_prepare(c, own[i].text, own[i].st, err);
+        enum status st = sqlite_compile(c, own[i].text, own[i].st, err);
         if (st != ST_OK)
             return st;
     }
@@ -150,7 +173,7 @@ static enum status prepare_own(struct sqlite *c, struct error *err)
 static enum status start_log(struct sqlite *c, struct error *err)
 {
     const char *path = sqlite3_db_filename(c->db, "main");
-    enum status st = sqlite_exec(&c->base, "BEGIN IMMEDIATE; COMMIT", err);
+    enum status st = sqlite_exec(c, "BEGIN IMMEDIATE; COMMIT", err);
     if (st != ST_OK)
         return st;
     st = wal_start(path, sqlite3_filename_wal(path), c->page_size, &c->sync_us, &c->wal, err);
@@ -159,10 +182,11 @@ static enum status start_log(struct sqlite *c, struct error *err)
     return st;
 }
 
-void sqlite_close(struct sql *base)
+void sqlite_close(struct sqlite *c)
 {
-    struct sqlite *c = conn_of(base);
-    sqlite_rollback(base);
+    if (!c)
+        return;
+    sqlite_rollback(c);
     if (c->wal) {
         bool whole = wal_stops_workers(c->wal) && !walfile_is_cut(c->walfile);
         wal_stop(c->wal);
@@ -184,14 +208,14 @@ void sqlite_close(struct sql *base)
     mem_free(c);
 }
 
-static enum status open_database(struct sqlite *c, const struct sql_options *o, struct error *err)
+static enum status open_database(struct sqlite *c, const struct sqlite_options *o, struct error *err)
 {
     int flags = o->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     /* A path is a path: "file:" would be read as a URI. */
-    const char *prefix = strncmp(o->target, "file:", 5) == 0 ? "./" : "";
-    size_t n = strlen(prefix) + strlen(o->target) + 1;
+    const char *prefix = strncmp(o->path, "file:", 5) == 0 ? "./" : "";
+    size_t n = strlen(prefix) + strlen(o->path) + 1;
     char *path = mem_alloc(n);
-    snprintf(path, n, "%s%s", prefix, o->target);
+    snprintf(path, n, "%s%s", prefix, o->path);
     if (!o->read_only)
         c->walfile = walfile_new(&c->sync_us);
     int rc = sqlite3_open_v2(path, &c->db, flags | SQLITE_OPEN_NOMUTEX,
@@ -199,8 +223,8 @@ static enum status open_database(struct sqlite *c, const struct sql_options *o, 
     mem_free(path);
     if (rc != SQLITE_OK) {
         if (c->db && sqlite3_system_errno(c->db) != 0)
-            return open_failed(o->target, sqlite3_system_errno(c->db), err);
-        return error_set(err, sqlite_status(rc, 0), "cannot open %s: %s", o->target, sqlite3_errstr(rc));
+            return open_failed(o->path, sqlite3_system_errno(c->db), err);
+        return error_set(err, sqlite_status(rc, 0), "cannot open %s: %s", o->path, sqlite3_errstr(rc));
     }
     sqlite3_extended_result_codes(c->db, 1);
     c->busy_ms = (int)(o->busy_ms > INT32_MAX ? INT32_MAX : o->busy_ms);
@@ -209,13 +233,13 @@ static enum status open_database(struct sqlite *c, const struct sql_options *o, 
 }
 
 /* A database that cannot be used is named, whichever step found it out. */
-static void name_database(struct error *err, const char *target)
+static void name_database(struct error *err, const char *path)
 {
     char text[sizeof err->text];
-    if (!err || strstr(err->text, target))
+    if (!err || strstr(err->text, path))
         return;
     memcpy(text, err->text, sizeof text);
-    (void)error_set(err, err->code, "%s: %s", target, text);
+    (void)error_set(err, err->code, "%s: %s", path, text);
 }
 
 static int after_commit(void *arg, sqlite3 *db, const char *name, int pages)
@@ -235,15 +259,14 @@ static void configure_library(void)
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 }
 
-enum status sqlite_open(const struct sql_options *o, struct sql **ret, struct error *err)
+enum status sqlite_open(const struct sqlite_options *o, struct sqlite **ret, struct error *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, configure_library);
     struct sqlite *c = mem_zalloc(sizeof *c);
-    c->base.driver = &sqlite_driver;
     c->owner_fd = -1;
     c->sync = o->sync;
-    enum status st = o->read_only ? ST_OK : take(o->target, &c->owner_fd, err);
+    enum status st = o->read_only ? ST_OK : take(o->path, &c->owner_fd, err);
     if (st == ST_OK)
         st = open_database(c, o, err);
     if (st == ST_OK)
@@ -257,11 +280,11 @@ enum status sqlite_open(const struct sql_options *o, struct sql **ret, struct er
     if (st == ST_OK && !o->read_only)
         st = start_log(c, err);
     if (st != ST_OK) {
-        name_database(err, o->target);
-        sqlite_close(&c->base);
+        name_database(err, o->path);
+        sqlite_close(c);
         return st;
     }
     sqlite3_wal_hook(c->db, after_commit, c);
-    *ret = &c->base;
+    *ret = c;
     return ST_OK;
 }

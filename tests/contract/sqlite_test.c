@@ -4,7 +4,7 @@
 
 #include "admin/check.h"
 #include "contract/fixture.h"
-#include "sql/driver.h"
+#include "sql/sqlite.h"
 #include "store/sqlite/schema.h"
 
 extern char **environ;
@@ -285,10 +285,10 @@ static void a_newer_version_is_refused(void)
 }
 
 static const struct schema_step next_steps[] = {
-    {1, {[SQL_SQLITE] = "this is never run"}},
-    {2, {[SQL_SQLITE] = "ALTER TABLE larder_db ADD COLUMN note TEXT; UPDATE larder_db SET note = 'x'"}},
-    {3, {[SQL_SQLITE] = "CREATE TABLE larder_new (a INTEGER) STRICT; INSERT INTO larder_new VALUES (7)"}},
-    {4, {[SQL_SQLITE] = "CREATE TABLE larder_other (a INTEGER) STRICT; INSERT INTO nowhere VALUES (7)"}},
+    {1, "this is never run"},
+    {2, "ALTER TABLE larder_db ADD COLUMN note TEXT; UPDATE larder_db SET note = 'x'"},
+    {3, "CREATE TABLE larder_new (a INTEGER) STRICT; INSERT INTO larder_new VALUES (7)"},
+    {4, "CREATE TABLE larder_other (a INTEGER) STRICT; INSERT INTO nowhere VALUES (7)"},
 };
 
 static void migrations_are_all_or_nothing(void)
@@ -296,20 +296,20 @@ static void migrations_are_all_or_nothing(void)
     open_store();
     put("k", "v");
     close_store();
-    struct sql_options o = {.target = place.path, .cache_bytes = 1 << 20};
-    struct sql *c = NULL;
+    struct sqlite_options o = {.path = place.path, .cache_bytes = 1 << 20};
+    struct sqlite *c = NULL;
     int64_t version = -1;
-    REQUIRE_OK(sqlite_driver.open(&o, &c, &err), &err);
+    REQUIRE_OK(sqlite_open(&o, &c, &err), &err);
     CHECK(schema_migrate(c, next_steps, 4, &err) != ST_OK);
     CHECK_OK(schema_read_version(c, &version, &err), &err);
     CHECK_EQ(version, 1);
-    CHECK(sql_exec(c, "SELECT note FROM larder_db", &err) != ST_OK);
+    CHECK(sqlite_exec(c, "SELECT note FROM larder_db", &err) != ST_OK);
     CHECK_OK(schema_migrate(c, next_steps, 3, &err), &err);
     CHECK_OK(schema_read_version(c, &version, &err), &err);
     CHECK_EQ(version, 3);
     CHECK_OK(schema_migrate(c, next_steps, 3, &err), &err); /* nothing left to do */
     CHECK_EQ(schema_migrate(c, next_steps, 2, &err), ST_NEWER);
-    sql_close(c);
+    sqlite_close(c);
     CHECK_EQ(outside_i64("SELECT a FROM larder_new"), 7);
     CHECK_EQ(outside_i64("SELECT count(*) FROM larder_db WHERE note = 'x'"), DATABASES);
     CHECK_EQ(outside_i64("SELECT count(*) FROM larder_keys"), 1);

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 
 #include "contract/fixture.h"
-#include "sql/driver.h"
+#include "sql/sqlite.h"
 #include "sql/walfile.h"
 
 static struct histogram syncs;
@@ -467,35 +467,35 @@ static void what_was_lost_is_not_committed(void)
     close_joined(&c);
 }
 
-/* Through the driver: that there is no space is told as such, in whichever statement it shows. */
+/* Through sql/sqlite.h: that there is no space is told as such, in whichever statement it shows. */
 static void no_space_in_a_large_transaction(void)
 {
-    struct sql_options o = {.target = place.path, .cache_bytes = 1 << 16, .sync = SQL_SYNC_NEVER};
-    struct sql *c = NULL;
+    struct sqlite_options o = {.path = place.path, .cache_bytes = 1 << 16, .sync = SQL_SYNC_NEVER};
+    struct sqlite *c = NULL;
     struct rlimit limit, before;
     signal(SIGXFSZ, SIG_IGN);
-    REQUIRE_OK(sqlite_driver.open(&o, &c, &err), &err);
-    CHECK_OK(sql_exec(c, "CREATE TABLE t (k INTEGER PRIMARY KEY, v INTEGER, pad BLOB)", &err), &err);
+    REQUIRE_OK(sqlite_open(&o, &c, &err), &err);
+    CHECK_OK(sqlite_exec(c, "CREATE TABLE t (k INTEGER PRIMARY KEY, v INTEGER, pad BLOB)", &err), &err);
     CHECK_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
     for (rlim_t kib = 100; kib < 1500; kib += 70) {
         limit = before;
         limit.rlim_cur = kib << 10;
         CHECK_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-        CHECK_OK(sql_begin(c, SQL_WRITE, NULL, &err), &err);
+        CHECK_OK(sqlite_begin(c, SQL_WRITE, NULL, &err), &err);
         enum status st = ST_OK;
         for (int i = 0; i < 600 && st == ST_OK; i++)
-            st = sql_exec(c, "INSERT INTO t (v, pad) VALUES (1, zeroblob(3000))", &err);
+            st = sqlite_exec(c, "INSERT INTO t (v, pad) VALUES (1, zeroblob(3000))", &err);
         if (st == ST_OK)
-            st = sql_commit(c, &err);
+            st = sqlite_commit(c, &err);
         CHECK_EQ(st, ST_FULL);
-        sql_rollback(c);
+        sqlite_rollback(c);
         CHECK_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
     }
-    CHECK_OK(sql_begin(c, SQL_WRITE, NULL, &err), &err);
-    CHECK_OK(sql_exec(c, "INSERT INTO t (v, pad) VALUES (1, zeroblob(3000))", &err), &err);
-    CHECK_OK(sql_commit(c, &err), &err);
+    CHECK_OK(sqlite_begin(c, SQL_WRITE, NULL, &err), &err);
+    CHECK_OK(sqlite_exec(c, "INSERT INTO t (v, pad) VALUES (1, zeroblob(3000))", &err), &err);
+    CHECK_OK(sqlite_commit(c, &err), &err);
     CHECK_EQ(outside_i64("SELECT count(*) FROM t"), 1);
-    sql_close(c);
+    sqlite_close(c);
     sqlite3 *db = open_plain(place.path);
     CHECK(is_sound(db));
     sqlite3_close(db);

@@ -38,7 +38,7 @@
     " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db JOIN " table " AS i ON i.id = k.id"        \
     " WHERE k.type = " number " AND " LIVE more ";"
 
-static const char sqlite_1[] =
+static const char version_1[] =
     "CREATE TABLE larder_meta (name TEXT PRIMARY KEY NOT NULL, value ANY) STRICT, WITHOUT ROWID;"
 
     /* number is not declared unique: SWAPDB exchanges two of them, one row at a time. */
@@ -117,8 +117,7 @@ static const char sqlite_1[] =
     " ('created', strftime('%Y-%m-%dT%H:%M:%SZ', 'now'));";
 
 /* The first few of what is missing, as one text; NULL when nothing is. */
-static const char *const missing_text[SQL_DIALECTS] = {
-    [SQL_SQLITE] =
+static const char missing_text[] =
     "WITH want (name, columns) AS (VALUES ('larder_meta', '[\"name\",\"value\"]'),"
     " ('larder_db', '[\"db\",\"number\",\"keys\",\"expires\"]'),"
     " ('larder_key', '[\"seq\",\"db\",\"key\",\"type\",\"id\",\"size\",\"first\",\"version\",\"expire_at\",\"value\"]'),"
@@ -135,60 +134,56 @@ static const char *const missing_text[SQL_DIALECTS] = {
     "  UNION ALL SELECT 'row ' || n.value || ' of larder_meta'"
     "   FROM json_each('[\"next_id\",\"next_db_number\",\"applied\",\"applying\",\"owner\"]') AS n"
     "   WHERE n.value NOT IN (SELECT name FROM larder_meta))"
-    " SELECT group_concat(what, ', ') FROM (SELECT what FROM missing LIMIT 3)",
-};
+    " SELECT group_concat(what, ', ') FROM (SELECT what FROM missing LIMIT 3)";
 
 /* clang-format on */
 
-static const char *const has_meta[SQL_DIALECTS] = {
-    [SQL_SQLITE] = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'larder_meta'",
-};
+static const char has_meta[] =
+    "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'larder_meta'";
 
 const struct schema_step schema_steps[SCHEMA_VERSION] = {
-    {1, {[SQL_SQLITE] = sqlite_1}},
+    {1, version_1},
 };
 
-/* ---- every dialect ---- */
-
-static enum status query_i64(struct sql *c, const char *text, int64_t *ret, struct error *err)
+static enum status query_i64(struct sqlite *c, const char *text, int64_t *ret, struct error *err)
 {
-    struct sql_stmt *st;
-    enum status rc = sql_prepare(c, text, &st, err);
+    struct sqlite_stmt *st;
+    enum status rc = sqlite_prepare(c, text, &st, err);
     if (rc != ST_OK)
         return rc;
     bool row;
-    rc = sql_step(st, &row, err);
-    *ret = rc == ST_OK && row ? sql_column_i64(st, 0) : 0;
-    sql_finalize(st);
+    rc = sqlite_step(st, &row, err);
+    *ret = rc == ST_OK && row ? sqlite_column_i64(st, 0) : 0;
+    sqlite_finalize(st);
     return rc;
 }
 
-enum status schema_read_version(struct sql *c, int64_t *ret, struct error *err)
+enum status schema_read_version(struct sqlite *c, int64_t *ret, struct error *err)
 {
     int64_t found = 0;
-    enum status st = query_i64(c, has_meta[c->driver->dialect], &found, err);
+    enum status st = query_i64(c, has_meta, &found, err);
     *ret = 0;
     if (st == ST_OK && found)
         st = query_i64(c, "SELECT value FROM larder_meta WHERE name = 'schema_version'", ret, err);
     return st;
 }
 
-enum status schema_verify(struct sql *c, struct error *err)
+enum status schema_verify(struct sqlite *c, struct error *err)
 {
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     bool row;
-    enum status st = sql_prepare(c, missing_text[c->driver->dialect], &q, err);
+    enum status st = sqlite_prepare(c, missing_text, &q, err);
     if (st != ST_OK)
         return st;
-    st = sql_step(q, &row, err);
-    struct slice what = st == ST_OK && row ? sql_column_blob(q, 0) : SLICE("");
+    st = sqlite_step(q, &row, err);
+    struct slice what = st == ST_OK && row ? sqlite_column_blob(q, 0) : SLICE("");
     if (what.n)
         st = error_set(err, ST_CORRUPT, "the database lacks %.*s: restore it anew", (int)what.n, what.p);
-    sql_finalize(q);
+    sqlite_finalize(q);
     return st;
 }
 
-static enum status run_steps(struct sql *c, const struct schema_step *steps, size_t n, int64_t version,
+static enum status run_steps(struct sqlite *c, const struct schema_step *steps, size_t n, int64_t version,
                              struct error *err)
 {
     for (size_t i = 0; i < n; i++) {
@@ -197,19 +192,19 @@ static enum status run_steps(struct sql *c, const struct schema_step *steps, siz
         char mark[96];
         snprintf(mark, sizeof mark, "UPDATE larder_meta SET value = %d WHERE name = 'schema_version'",
                  steps[i].version);
-        enum status st = sql_exec(c, steps[i].text[c->driver->dialect], err);
+        enum status st = sqlite_exec(c, steps[i].text, err);
         if (st == ST_OK)
-            st = sql_exec(c, mark, err);
+            st = sqlite_exec(c, mark, err);
         if (st != ST_OK)
             return st;
     }
     return ST_OK;
 }
 
-enum status schema_migrate(struct sql *c, const struct schema_step *steps, size_t n, struct error *err)
+enum status schema_migrate(struct sqlite *c, const struct schema_step *steps, size_t n, struct error *err)
 {
     int64_t version, newest = steps[n - 1].version;
-    enum status st = sql_begin(c, SQL_WRITE, NULL, err);
+    enum status st = sqlite_begin(c, SQL_WRITE, NULL, err);
     if (st != ST_OK)
         return st;
     st = schema_read_version(c, &version, err);
@@ -221,8 +216,8 @@ enum status schema_migrate(struct sql *c, const struct schema_step *steps, size_
     if (st == ST_OK)
         st = run_steps(c, steps, n, version, err);
     if (st != ST_OK) {
-        sql_rollback(c);
+        sqlite_rollback(c);
         return st;
     }
-    return sql_commit(c, err);
+    return sqlite_commit(c, err);
 }

@@ -56,27 +56,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sql/driver.h"
+#include "sql/sqlite.h"
 
 #define SCHEMA_VERSION 1
 
 /* What brings a database from version - 1 to version. */
 struct schema_step {
     int version;
-    const char *text[SQL_DIALECTS];
+    const char *text;
 };
 
 extern const struct schema_step schema_steps[SCHEMA_VERSION];
 
 /* The version of the tables, 0 when there are none. In the running transaction, or in one of its own. */
-enum status schema_read_version(struct sql *c, int64_t *ret, struct error *err) MUST_CHECK;
+enum status schema_read_version(struct sqlite *c, int64_t *ret, struct error *err) MUST_CHECK;
 
 /* Brings the tables to the version of the last step, in one transaction. ST_NEWER when they are beyond it. */
-enum status schema_migrate(struct sql *c, const struct schema_step *steps, size_t n,
+enum status schema_migrate(struct sqlite *c, const struct schema_step *steps, size_t n,
                            struct error *err) MUST_CHECK;
 
 /* ST_OK when the tables of this version have their columns and the rows that are always there; ST_CORRUPT
    names what is missing, as after a dump that was brought back in part. */
-enum status schema_verify(struct sql *c, struct error *err) MUST_CHECK;
+enum status schema_verify(struct sqlite *c, struct error *err) MUST_CHECK;
 
 #endif

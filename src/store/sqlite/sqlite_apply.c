@@ -35,34 +35,34 @@ static int by_ref(const void *a, const void *b)
     return refs_compare(*(const struct item_ref *const *)a, *(const struct item_ref *const *)b);
 }
 
-static void bind_key(struct sql_stmt *q, const struct key_row *k)
+static void bind_key(struct sqlite_stmt *q, const struct key_row *k)
 {
-    sql_bind_i64(q, 2, k->db);
-    sql_bind_blob(q, 3, k->key);
-    sql_bind_i64(q, 4, k->type);
-    sql_bind_i64(q, 5, k->id);
-    sql_bind_i64(q, 6, k->size);
-    sql_bind_i64(q, 7, k->first);
-    sql_bind_i64(q, 8, k->version);
-    sql_bind_i64(q, 9, k->expire_at);
-    sql_bind_blob(q, 10, k->value);
+    sqlite_bind_i64(q, 2, k->db);
+    sqlite_bind_blob(q, 3, k->key);
+    sqlite_bind_i64(q, 4, k->type);
+    sqlite_bind_i64(q, 5, k->id);
+    sqlite_bind_i64(q, 6, k->size);
+    sqlite_bind_i64(q, 7, k->first);
+    sqlite_bind_i64(q, 8, k->version);
+    sqlite_bind_i64(q, 9, k->expire_at);
+    sqlite_bind_blob(q, 10, k->value);
 }
 
 static enum status put_key(struct sqlite_store *s, struct key_row *k, struct error *err)
 {
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     enum status st = stmt_fixed(s, k->seq ? Q_UPDATE_KEY : Q_INSERT_KEY, &q, err);
     if (st != ST_OK)
         return st;
     if (k->seq)
-        sql_bind_i64(q, 1, k->seq);
+        sqlite_bind_i64(q, 1, k->seq);
     bind_key(q, k);
-    st = sql_run(q, err);
+    st = sqlite_run(q, err);
     if (st != ST_OK)
         return st;
     if (k->seq == 0)
-        k->seq = s->sql->driver->last_id(s->sql);
-    else if (s->sql->driver->changed_rows(s->sql) != 1)
+        k->seq = sqlite_last_id(s->sql);
+    else if (sqlite_changed_rows(s->sql) != 1)
         return error_set(err, ST_INTERNAL, "no row %" PRId64 " under the key it was read from", k->seq);
     return ST_OK;
 }
@@ -73,20 +73,20 @@ static enum status put_key(struct sqlite_store *s, struct key_row *k, struct err
 static enum status try_key(struct sqlite_store *s, enum statement which, const struct key_row *k,
                            bool *ret_done, struct error *err)
 {
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     enum status st = stmt_fixed(s, which, &q, err);
     if (st != ST_OK)
         return st;
     if (which != Q_UPDATE_NAMED_KEY && which != Q_DELETE_NAMED_KEY && which != Q_UPSERT_KEY)
-        sql_bind_i64(q, 1, k->seq);
+        sqlite_bind_i64(q, 1, k->seq);
     if (which == Q_DELETE_KEY_AT || which == Q_DELETE_NAMED_KEY) {
-        sql_bind_i64(q, 2, k->db);
-        sql_bind_blob(q, 3, k->key);
+        sqlite_bind_i64(q, 2, k->db);
+        sqlite_bind_blob(q, 3, k->key);
     } else {
         bind_key(q, k);
     }
-    st = sql_run(q, err);
-    *ret_done = st == ST_OK && s->sql->driver->changed_rows(s->sql) > 0;
+    st = sqlite_run(q, err);
+    *ret_done = st == ST_OK && sqlite_changed_rows(s->sql) > 0;
     return st;
 }
 
@@ -130,30 +130,30 @@ static enum status put_keys(struct sqlite_store *s, const struct changes *c, str
 static enum status put_item(struct sqlite_store *s, const struct item_row *r, struct error *err)
 {
     enum item_table t = r->ref.table;
-    struct sql_stmt *q = s->put_item[t];
+    struct sqlite_stmt *q = s->put_item[t];
     enum status st = q ? ST_OK : stmt_put_item(s, t, &q, err);
     if (st != ST_OK)
         return st;
     stmt_bind_ref(q, &r->ref);
     if (item_has(t, COLUMN_VALUE))
-        sql_bind_blob(q, 3, r->value);
+        sqlite_bind_blob(q, 3, r->value);
     if (item_has(t, COLUMN_SCORE))
-        sql_bind_double(q, 4, r->score);
+        sqlite_bind_double(q, 4, r->score);
     if (item_has(t, COLUMN_EXPIRY))
-        sql_bind_i64(q, 5, r->expire_at);
+        sqlite_bind_i64(q, 5, r->expire_at);
     if (item_has(t, COLUMN_ORD))
-        sql_bind_i64(q, 6, r->ord);
-    return sql_run(q, err);
+        sqlite_bind_i64(q, 6, r->ord);
+    return sqlite_run(q, err);
 }
 
 static enum status delete_item(struct sqlite_store *s, const struct item_ref *r, struct error *err)
 {
-    struct sql_stmt *q = s->del_item[r->table];
+    struct sqlite_stmt *q = s->del_item[r->table];
     enum status st = q ? ST_OK : stmt_del_item(s, r->table, &q, err);
     if (st != ST_OK)
         return st;
     stmt_bind_ref(q, r);
-    return sql_run(q, err);
+    return sqlite_run(q, err);
 }
 
 /* by_ref sorts pointers to refs; an item begins with its ref. */
@@ -187,12 +187,12 @@ static enum status delete_items(struct sqlite_store *s, const struct changes *c,
 
 static enum status put_trash(struct sqlite_store *s, const struct changes *c, struct error *err)
 {
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     enum status st = stmt_fixed(s, Q_PUT_TRASH, &q, err);
     for (size_t i = 0; st == ST_OK && i < c->ntrash; i++) {
-        sql_bind_i64(q, 1, c->trash[i].id);
-        sql_bind_i64(q, 2, c->trash[i].type);
-        st = sql_run(q, err);
+        sqlite_bind_i64(q, 1, c->trash[i].id);
+        sqlite_bind_i64(q, 2, c->trash[i].type);
+        st = sqlite_run(q, err);
     }
     return st;
 }
@@ -213,18 +213,18 @@ static enum status note_number(struct sqlite_store *s, uint32_t number, struct e
 
 static enum status put_dbs(struct sqlite_store *s, const struct changes *c, struct error *err)
 {
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     enum status st = stmt_fixed(s, Q_PUT_DB, &q, err);
     for (size_t i = 0; st == ST_OK && i < c->ndbs; i++) {
         const struct db_row *d = &c->dbs[i];
         st = note_number(s, d->number, err);
         if (st != ST_OK)
             break;
-        sql_bind_i64(q, 1, d->db);
-        sql_bind_i64(q, 2, d->number);
-        sql_bind_i64(q, 3, d->keys);
-        sql_bind_i64(q, 4, d->expires);
-        st = sql_run(q, err);
+        sqlite_bind_i64(q, 1, d->db);
+        sqlite_bind_i64(q, 2, d->number);
+        sqlite_bind_i64(q, 3, d->keys);
+        sqlite_bind_i64(q, 4, d->expires);
+        st = sqlite_run(q, err);
     }
     return st;
 }
@@ -233,7 +233,7 @@ enum status sqlite_apply(struct store *base, struct changes *c, struct error *er
 {
     struct sqlite_store *s = sqlite_store_of(base);
     enum status st = ST_OK;
-    if (!s->sql->driver->in_transaction(s->sql))
+    if (!sqlite_in_transaction(s->sql))
         return error_set(err, ST_INTERNAL, "apply without a transaction");
     if (c->nkeys)
         st = put_keys(s, c, err);

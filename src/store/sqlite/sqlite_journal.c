@@ -6,28 +6,28 @@
 
 enum status sqlite_journal_add(struct store *base, int64_t seq, struct slice row, struct error *err)
 {
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     enum status st = stmt_fixed(sqlite_store_of(base), Q_JOURNAL_ADD, &q, err);
     if (st != ST_OK)
         return st;
-    sql_bind_i64(q, 1, seq);
-    sql_bind_blob(q, 2, row);
-    return sql_run(q, err);
+    sqlite_bind_i64(q, 1, seq);
+    sqlite_bind_blob(q, 2, row);
+    return sqlite_run(q, err);
 }
 
 enum status sqlite_journal_each(struct store *base, store_journal_fn *fn, void *arg, struct error *err)
 {
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     enum status st = stmt_fixed(sqlite_store_of(base), Q_JOURNAL_EACH, &q, err);
     if (st != ST_OK)
         return st;
     bool row;
-    while ((st = sql_step(q, &row, err)) == ST_OK && row) {
-        st = fn(arg, sql_column_i64(q, 0), sql_column_blob(q, 1));
+    while ((st = sqlite_step(q, &row, err)) == ST_OK && row) {
+        st = fn(arg, sqlite_column_i64(q, 0), sqlite_column_blob(q, 1));
         if (st != ST_OK)
             break;
     }
-    sql_reset(q);
+    sqlite_reset(q);
     return st;
 }
 
@@ -46,20 +46,20 @@ enum status sqlite_journal_drop(struct store *base, int64_t seq, uint32_t max, b
                                 struct error *err)
 {
     struct sqlite_store *s = sqlite_store_of(base);
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     enum status st = stmt_fixed(s, Q_JOURNAL_DROP, &q, err);
     if (st != ST_OK)
         return st;
-    sql_bind_i64(q, 1, seq);
-    sql_bind_i64(q, 2, max);
-    st = sql_run(q, err);
-    *ret_more = st == ST_OK && s->sql->driver->changed_rows(s->sql) == (int64_t)max;
+    sqlite_bind_i64(q, 1, seq);
+    sqlite_bind_i64(q, 2, max);
+    st = sqlite_run(q, err);
+    *ret_more = st == ST_OK && sqlite_changed_rows(s->sql) == (int64_t)max;
     return st;
 }
 
 enum status sqlite_journal_state(struct store *base, struct journal_state *ret, struct error *err)
 {
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     bool row;
     enum status st = sqlite_store_get_meta(sqlite_store_of(base), APPLIED, &ret->applied, err);
     if (st == ST_OK)
@@ -68,8 +68,8 @@ enum status sqlite_journal_state(struct store *base, struct journal_state *ret, 
         st = stmt_fixed(sqlite_store_of(base), Q_JOURNAL_LAST, &q, err);
     if (st != ST_OK)
         return st;
-    st = sql_step(q, &row, err);
-    ret->last = st == ST_OK && row ? sql_column_i64(q, 0) : 0;
-    sql_reset(q);
+    st = sqlite_step(q, &row, err);
+    ret->last = st == ST_OK && row ? sqlite_column_i64(q, 0) : 0;
+    sqlite_reset(q);
     return st;
 }

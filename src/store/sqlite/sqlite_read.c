@@ -7,67 +7,67 @@
 #include "base/mem.h"
 #include "store/sqlite/sqlite_store.h"
 
-static struct key_row read_key(struct sql_stmt *q)
+static struct key_row read_key(struct sqlite_stmt *q)
 {
     return (struct key_row){
-        .seq = sql_column_i64(q, 0),
-        .db = (uint32_t)sql_column_i64(q, 1),
-        .key = sql_column_blob(q, 2),
-        .type = (enum row_type)sql_column_i64(q, 3),
-        .id = sql_column_i64(q, 4),
-        .size = sql_column_i64(q, 5),
-        .first = sql_column_i64(q, 6),
-        .version = sql_column_i64(q, 7),
-        .expire_at = sql_column_i64(q, 8),
-        .value = sql_column_blob(q, 9),
+        .seq = sqlite_column_i64(q, 0),
+        .db = (uint32_t)sqlite_column_i64(q, 1),
+        .key = sqlite_column_blob(q, 2),
+        .type = (enum row_type)sqlite_column_i64(q, 3),
+        .id = sqlite_column_i64(q, 4),
+        .size = sqlite_column_i64(q, 5),
+        .first = sqlite_column_i64(q, 6),
+        .version = sqlite_column_i64(q, 7),
+        .expire_at = sqlite_column_i64(q, 8),
+        .value = sqlite_column_blob(q, 9),
     };
 }
 
-static struct item_row read_item(struct sql_stmt *q, enum item_table table, int64_t id)
+static struct item_row read_item(struct sqlite_stmt *q, enum item_table table, int64_t id)
 {
     struct item_row r = {.ref = {.table = table, .id = id}};
     if (item_named(table))
-        r.ref.name = sql_column_blob(q, 0);
+        r.ref.name = sqlite_column_blob(q, 0);
     else
-        r.ref.pos = sql_column_i64(q, 0);
+        r.ref.pos = sqlite_column_i64(q, 0);
     if (item_has(table, COLUMN_VALUE))
-        r.value = sql_column_blob(q, 1);
+        r.value = sqlite_column_blob(q, 1);
     if (item_has(table, COLUMN_SCORE))
-        r.score = sql_column_double(q, 2);
+        r.score = sqlite_column_double(q, 2);
     if (item_has(table, COLUMN_EXPIRY))
-        r.expire_at = sql_column_i64(q, 3);
+        r.expire_at = sqlite_column_i64(q, 3);
     if (item_has(table, COLUMN_ORD))
-        r.ord = sql_column_i64(q, 4);
+        r.ord = sqlite_column_i64(q, 4);
     return r;
 }
 
 /* Hands every row of a bound statement out and resets it. */
-static enum status each_key(struct sql_stmt *q, store_key_fn *fn, void *arg, struct error *err)
+static enum status each_key(struct sqlite_stmt *q, store_key_fn *fn, void *arg, struct error *err)
 {
     enum status st;
     bool more;
-    while ((st = sql_step(q, &more, err)) == ST_OK && more) {
+    while ((st = sqlite_step(q, &more, err)) == ST_OK && more) {
         struct key_row row = read_key(q);
         st = fn(arg, &row);
         if (st != ST_OK)
             break;
     }
-    sql_reset(q);
+    sqlite_reset(q);
     return st;
 }
 
-static enum status each_item(struct sql_stmt *q, enum item_table table, int64_t id, store_item_fn *fn,
+static enum status each_item(struct sqlite_stmt *q, enum item_table table, int64_t id, store_item_fn *fn,
                              void *arg, struct error *err)
 {
     enum status st;
     bool more;
-    while ((st = sql_step(q, &more, err)) == ST_OK && more) {
+    while ((st = sqlite_step(q, &more, err)) == ST_OK && more) {
         struct item_row row = read_item(q, table, id);
         st = fn(arg, &row);
         if (st != ST_OK)
             break;
     }
-    sql_reset(q);
+    sqlite_reset(q);
     return st;
 }
 
@@ -82,7 +82,7 @@ enum status sqlite_read_get_seqs(struct store *base, const struct key_ref *refs,
                                  struct error *err)
 {
     struct sqlite_store *s = sqlite_store_of(base);
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     const struct key_ref **sorted = mem_alloc((n + 1) * sizeof *sorted);
     for (size_t i = 0; i < n; i++)
         sorted[i] = &refs[i];
@@ -90,11 +90,11 @@ enum status sqlite_read_get_seqs(struct store *base, const struct key_ref *refs,
     enum status st = stmt_fixed(s, Q_GET_SEQ, &q, err);
     for (size_t i = 0; st == ST_OK && i < n; i++) {
         bool found;
-        sql_bind_i64(q, 1, sorted[i]->db);
-        sql_bind_blob(q, 2, sorted[i]->key);
-        st = sql_step(q, &found, err);
-        ret[sorted[i] - refs] = st == ST_OK && found ? sql_column_i64(q, 0) : 0;
-        sql_reset(q);
+        sqlite_bind_i64(q, 1, sorted[i]->db);
+        sqlite_bind_blob(q, 2, sorted[i]->key);
+        st = sqlite_step(q, &found, err);
+        ret[sorted[i] - refs] = st == ST_OK && found ? sqlite_column_i64(q, 0) : 0;
+        sqlite_reset(q);
     }
     mem_free(sorted);
     return st;
@@ -104,11 +104,11 @@ enum status sqlite_read_get_keys(struct store *base, const struct key_ref *refs,
                                  void *arg, struct error *err)
 {
     struct sqlite_store *s = sqlite_store_of(base);
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     enum status st = stmt_fixed(s, Q_GET_KEY, &q, err);
     for (size_t i = 0; st == ST_OK && i < n; i++) {
-        sql_bind_i64(q, 1, refs[i].db);
-        sql_bind_blob(q, 2, refs[i].key);
+        sqlite_bind_i64(q, 1, refs[i].db);
+        sqlite_bind_blob(q, 2, refs[i].key);
         st = each_key(q, fn, arg, err);
     }
     return st;
@@ -121,7 +121,7 @@ enum status sqlite_read_get_items(struct store *base, const struct item_ref *ref
     enum status st = ST_OK;
     for (size_t i = 0; st == ST_OK && i < n; i++) {
         const struct item_ref *r = &refs[i];
-        struct sql_stmt *q = s->get_item[r->table];
+        struct sqlite_stmt *q = s->get_item[r->table];
         if (!q)
             st = stmt_get_item(s, r->table, &q, err);
         if (st != ST_OK)
@@ -156,16 +156,16 @@ static enum status scan_behind(struct sqlite_store *s, const struct key_scan *q,
     k.has_after = true;
     k.reverse = false;
     for (int later = 0; rc == ST_OK && p->expire_at <= q->now && later <= 1 && c.n < q->limit; later++) {
-        struct sql_stmt *st;
+        struct sqlite_stmt *st;
         if ((rc = stmt_scan_keys(s, &k, later, &st, err)) != ST_OK)
             break;
-        sql_bind_i64(st, 1, p->db);
-        sql_bind_i64(st, 2, p->expire_at);
+        sqlite_bind_i64(st, 1, p->db);
+        sqlite_bind_i64(st, 2, p->expire_at);
         if (!later)
-            sql_bind_i64(st, 3, p->seq);
-        sql_bind_i64(st, 4, q->limit - c.n);
+            sqlite_bind_i64(st, 3, p->seq);
+        sqlite_bind_i64(st, 4, q->limit - c.n);
         if (later)
-            sql_bind_i64(st, 5, q->now);
+            sqlite_bind_i64(st, 5, q->now);
         rc = each_key(st, count_key, &c, err);
     }
     return rc;
@@ -187,48 +187,48 @@ enum status sqlite_read_scan_keys(struct store *base, const struct key_scan *q, 
         from = keys_low(q, &k.has_after);
         has_end = keys_high(q, &arena, &end);
     }
-    struct sql_stmt *st;
+    struct sqlite_stmt *st;
     enum status rc = stmt_scan_keys(s, &k, has_end, &st, err);
     if (rc == ST_OK) {
         if (k.order == KEYS_BY_SEQ_DESC) {
-            sql_bind_i64(st, 2, k.seq_below);
+            sqlite_bind_i64(st, 2, k.seq_below);
         } else if (by_key) {
-            sql_bind_i64(st, 1, k.db);
-            sql_bind_blob(st, 2, from);
+            sqlite_bind_i64(st, 1, k.db);
+            sqlite_bind_blob(st, 2, from);
         }
-        sql_bind_i64(st, 5, k.now);
+        sqlite_bind_i64(st, 5, k.now);
         if (has_end)
-            sql_bind_blob(st, 3, end);
-        sql_bind_i64(st, 4, k.limit);
+            sqlite_bind_blob(st, 3, end);
+        sqlite_bind_i64(st, 4, k.limit);
         rc = each_key(st, fn, arg, err);
     }
     arena_release(&arena);
     return rc;
 }
 
-static void bind_bounds(struct sql_stmt *st, const struct item_scan *q, enum scan_end end)
+static void bind_bounds(struct sqlite_stmt *st, const struct item_scan *q, enum scan_end end)
 {
     switch (q->order) {
     case ITEMS_BY_POS:
     case ITEMS_BY_ORD:
     case ITEMS_BY_EXPIRY:
-        sql_bind_i64(st, 2, q->has_min ? q->min : INT64_MIN);
+        sqlite_bind_i64(st, 2, q->has_min ? q->min : INT64_MIN);
         if (end)
-            sql_bind_i64(st, 3, q->max);
+            sqlite_bind_i64(st, 3, q->max);
         break;
     case ITEMS_BY_NAME:
-        sql_bind_blob(st, 2, q->has_min ? q->min_name : SLICE(""));
+        sqlite_bind_blob(st, 2, q->has_min ? q->min_name : SLICE(""));
         if (end)
-            sql_bind_blob(st, 3, q->max_name);
+            sqlite_bind_blob(st, 3, q->max_name);
         break;
     case ITEMS_BY_SCORE:
-        sql_bind_double(st, 2, q->has_min ? q->min_score : -INFINITY);
+        sqlite_bind_double(st, 2, q->has_min ? q->min_score : -INFINITY);
         if (!begins_with_score(q))
-            sql_bind_blob(st, 5, q->min_name);
+            sqlite_bind_blob(st, 5, q->min_name);
         if (end)
-            sql_bind_double(st, 3, q->max_score);
+            sqlite_bind_double(st, 3, q->max_score);
         if (end == END_AT || end == END_BELOW)
-            sql_bind_blob(st, 6, q->max_name);
+            sqlite_bind_blob(st, 6, q->max_name);
         break;
     }
 }
@@ -238,29 +238,29 @@ enum status sqlite_read_scan_items(struct store *base, const struct item_scan *q
 {
     struct sqlite_store *s = sqlite_store_of(base);
     enum scan_end end = scan_end_of(q);
-    struct sql_stmt *st;
+    struct sqlite_stmt *st;
     enum status rc = stmt_scan_items(s, q, end, &st, err);
     if (rc != ST_OK)
         return rc;
-    sql_bind_i64(st, 1, q->id);
+    sqlite_bind_i64(st, 1, q->id);
     bind_bounds(st, q, end);
-    sql_bind_i64(st, 4, q->limit);
-    sql_bind_i64(st, 7, q->skip);
+    sqlite_bind_i64(st, 4, q->limit);
+    sqlite_bind_i64(st, 7, q->skip);
     return each_item(st, q->table, q->id, fn, arg, err);
 }
 
 /* Runs a bound statement that gives one row of up to two numbers. */
-static enum status read_two(struct sql_stmt *q, int64_t *ret_a, int64_t *ret_b, struct error *err)
+static enum status read_two(struct sqlite_stmt *q, int64_t *ret_a, int64_t *ret_b, struct error *err)
 {
     bool row;
-    enum status st = sql_step(q, &row, err);
+    enum status st = sqlite_step(q, &row, err);
     if (st == ST_OK) {
         assert(row);
-        *ret_a = sql_column_i64(q, 0);
+        *ret_a = sqlite_column_i64(q, 0);
         if (ret_b)
-            *ret_b = sql_column_i64(q, 1);
+            *ret_b = sqlite_column_i64(q, 1);
     }
-    sql_reset(q);
+    sqlite_reset(q);
     return st;
 }
 
@@ -268,20 +268,20 @@ enum status sqlite_read_count_items(struct store *base, const struct item_scan *
                                     struct error *err)
 {
     assert(q->has_min && q->has_max && (q->order == ITEMS_BY_EXPIRY || q->below_max));
-    struct sql_stmt *st;
+    struct sqlite_stmt *st;
     enum status rc = stmt_count_items(sqlite_store_of(base), q, &st, err);
     if (rc != ST_OK)
         return rc;
-    sql_bind_i64(st, 1, q->id);
+    sqlite_bind_i64(st, 1, q->id);
     if (q->order == ITEMS_BY_EXPIRY) {
-        sql_bind_i64(st, 2, q->min);
-        sql_bind_i64(st, 3, q->max);
+        sqlite_bind_i64(st, 2, q->min);
+        sqlite_bind_i64(st, 3, q->max);
     } else {
-        sql_bind_double(st, 2, q->min_score);
+        sqlite_bind_double(st, 2, q->min_score);
         if (q->min_score < q->max_score)
-            sql_bind_double(st, 3, q->max_score);
-        sql_bind_blob(st, 5, q->min_name);
-        sql_bind_blob(st, 6, q->max_name);
+            sqlite_bind_double(st, 3, q->max_score);
+        sqlite_bind_blob(st, 5, q->min_name);
+        sqlite_bind_blob(st, 6, q->max_name);
     }
     return read_two(st, ret, NULL, err);
 }
@@ -289,20 +289,20 @@ enum status sqlite_read_count_items(struct store *base, const struct item_scan *
 enum status sqlite_read_count_dead(struct store *base, uint32_t db, int64_t now, int64_t *ret_keys,
                                    int64_t *ret_expires, struct error *err)
 {
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     int64_t expired = 0, hashes = 0, expiring = 0;
     enum status st = stmt_fixed(sqlite_store_of(base), Q_COUNT_EXPIRED, &q, err);
     if (st != ST_OK)
         return st;
-    sql_bind_i64(q, 1, db);
-    sql_bind_i64(q, 2, now);
+    sqlite_bind_i64(q, 1, db);
+    sqlite_bind_i64(q, 2, now);
     st = read_two(q, &expired, NULL, err);
     if (st == ST_OK)
         st = stmt_fixed(sqlite_store_of(base), Q_COUNT_DEAD_HASHES, &q, err);
     if (st != ST_OK)
         return st;
-    sql_bind_i64(q, 1, db);
-    sql_bind_i64(q, 2, now);
+    sqlite_bind_i64(q, 1, db);
+    sqlite_bind_i64(q, 2, now);
     st = read_two(q, &hashes, &expiring, err);
     *ret_keys = expired + hashes;
     *ret_expires = expired + expiring;
@@ -312,18 +312,18 @@ enum status sqlite_read_count_dead(struct store *base, uint32_t db, int64_t now,
 enum status sqlite_read_count_keys(struct store *base, uint32_t db, int64_t *ret_keys, int64_t *ret_expires,
                                    struct error *err)
 {
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     int64_t all = 0, expires = 0, deleted = 0;
     enum status st = stmt_fixed(sqlite_store_of(base), Q_COUNT_KEYS, &q, err);
     if (st != ST_OK)
         return st;
-    sql_bind_i64(q, 1, db);
+    sqlite_bind_i64(q, 1, db);
     st = read_two(q, &all, NULL, err);
     if (st == ST_OK)
         st = stmt_fixed(sqlite_store_of(base), Q_COUNT_EXPIRES, &q, err);
     if (st != ST_OK)
         return st;
-    sql_bind_i64(q, 1, db);
+    sqlite_bind_i64(q, 1, db);
     st = read_two(q, &expires, &deleted, err);
     if (st != ST_OK)
         return st;

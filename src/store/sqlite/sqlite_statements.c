@@ -1,5 +1,5 @@
-/* The SQL of the store, in one place: what a database with another dialect has to say differently, it says
-   here. Parameters are numbered, so that a text shows what is bound where. */
+/* The SQL of the store in an SQLite file, in one place. Parameters are numbered, so that a text shows what is
+   bound where. */
 #include <stdio.h>
 
 #include "base/buf.h"
@@ -14,68 +14,64 @@
 /* The columns of a key row, in the order in which sqlite_read.c reads them. */
 #define KEY_COLUMNS(type) "seq, db, key, " type ", id, size, first, version, expire_at"
 
-static const char *const fixed_text[SQL_DIALECTS][Q_FIXED] = {
-    [SQL_SQLITE] =
-        {
-            [Q_GET_KEY] = "SELECT " KEY_COLUMNS("type") ", value FROM larder_key WHERE db = ?1 AND key = ?2",
-            [Q_GET_SEQ] = "SELECT seq FROM larder_key WHERE db = ?1 AND key = ?2",
-            /* expire_at <> 0 is what the partial index asks for. */
-            [Q_COUNT_EXPIRED] = "SELECT count(*) FROM larder_key INDEXED BY larder_key_expire"
-                                " WHERE expire_at <> 0 AND expire_at BETWEEN 1 AND ?2 AND db = ?1",
-            [Q_COUNT_DEAD_HASHES] = "SELECT count(*), coalesce(sum(expire_at <> 0), 0) FROM larder_key"
-                                    " INDEXED BY larder_key_first WHERE " DEAD_HASH(
-                                        "?2") " AND db = ?1"
-                                              " AND (expire_at = 0 OR expire_at > ?2)",
-            [Q_COUNT_KEYS] = "SELECT count(*) FROM larder_key WHERE db = ?1",
-            [Q_COUNT_EXPIRES] = "SELECT coalesce(sum(expire_at > 0), 0), coalesce(sum(expire_at < 0), 0)"
-                                " FROM larder_key WHERE expire_at <> 0 AND +db = ?1",
-            [Q_LIST_DBS] = "SELECT db, number, keys, expires FROM larder_db ORDER BY db",
-            [Q_GET_META] = "SELECT value FROM larder_meta WHERE name = ?1",
-            [Q_SET_META] = "INSERT INTO larder_meta (name, value) VALUES (?1, ?2)"
-                           " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            [Q_INSERT_KEY] = "INSERT INTO larder_key (db, key, type, id, size, first, version, expire_at,"
-                             " value) VALUES (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-            /* The unary plus keeps the planner at the row's number; db and key guard against a stale one. */
-            [Q_UPDATE_KEY] = "UPDATE larder_key SET type = ?4, id = ?5, size = ?6, first = ?7, version = ?8,"
-                             " expire_at = ?9, value = ?10 WHERE seq = ?1 AND +db = ?2 AND +key = ?3",
-            /* The same for rows that may be there or not, under the number given or another one. */
-            [Q_INSERT_KEY_AT] = "INSERT INTO larder_key (seq, db, key, type, id, size, first, version,"
-                                " expire_at, value) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
-                                " ON CONFLICT DO NOTHING",
-            [Q_UPSERT_KEY] = "INSERT INTO larder_key (db, key, type, id, size, first, version, expire_at,"
-                             " value) VALUES (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
-                             " ON CONFLICT (db, key) DO UPDATE SET type = excluded.type, id = excluded.id,"
-                             " size = excluded.size, first = excluded.first, version = excluded.version,"
-                             " expire_at = excluded.expire_at, value = excluded.value",
-            [Q_UPDATE_NAMED_KEY] = "UPDATE larder_key SET type = ?4, id = ?5, size = ?6, first = ?7,"
-                                   " version = ?8, expire_at = ?9, value = ?10 WHERE db = ?2 AND key = ?3",
-            [Q_DELETE_KEY_AT] = "DELETE FROM larder_key WHERE seq = ?1 AND +db = ?2 AND +key = ?3",
-            [Q_DELETE_NAMED_KEY] = "DELETE FROM larder_key WHERE db = ?2 AND key = ?3",
-            [Q_PUT_DB] = "INSERT INTO larder_db (db, number, keys, expires) VALUES (?1, ?2, ?3, ?4)"
-                         " ON CONFLICT (db) DO UPDATE SET number = excluded.number, keys = excluded.keys,"
-                         " expires = excluded.expires",
-            [Q_PUT_TRASH] = "INSERT INTO larder_trash (id, type) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-            [Q_DEAD_KEYS] = "SELECT seq, db, key, type, id, expire_at FROM larder_key"
-                            " WHERE expire_at <> 0 AND expire_at <= ?1 ORDER BY expire_at LIMIT ?2",
-            [Q_DB_KEYS] = "SELECT seq, db, key, type, id, expire_at FROM larder_key WHERE db = ?1 LIMIT ?2",
-            [Q_DELETE_KEY] = "DELETE FROM larder_key WHERE seq = ?1",
-            [Q_FIRST_TRASH] = "SELECT id, type FROM larder_trash ORDER BY id, type LIMIT 1",
-            [Q_DELETE_TRASH] = "DELETE FROM larder_trash WHERE id = ?1 AND type = ?2",
-            [Q_JOURNAL_ADD] = "INSERT INTO larder_journal (seq, changes) VALUES (?1, ?2)",
-            [Q_JOURNAL_EACH] = "SELECT seq, changes FROM larder_journal ORDER BY seq",
-            [Q_JOURNAL_DROP] = "DELETE FROM larder_journal WHERE seq IN"
-                               " (SELECT seq FROM larder_journal WHERE seq <= ?1 ORDER BY seq LIMIT ?2)",
-            [Q_JOURNAL_LAST] = "SELECT coalesce(max(seq), 0) FROM larder_journal",
-            [Q_TAKE_OFF_DB] =
-                "UPDATE larder_db SET keys = keys - ?2, expires = expires - ?2 WHERE number = ?1",
-        },
+static const char *const fixed_text[Q_FIXED] = {
+    [Q_GET_KEY] = "SELECT " KEY_COLUMNS("type") ", value FROM larder_key WHERE db = ?1 AND key = ?2",
+    [Q_GET_SEQ] = "SELECT seq FROM larder_key WHERE db = ?1 AND key = ?2",
+    /* expire_at <> 0 is what the partial index asks for. */
+    [Q_COUNT_EXPIRED] = "SELECT count(*) FROM larder_key INDEXED BY larder_key_expire"
+                        " WHERE expire_at <> 0 AND expire_at BETWEEN 1 AND ?2 AND db = ?1",
+    [Q_COUNT_DEAD_HASHES] =
+        "SELECT count(*), coalesce(sum(expire_at <> 0), 0) FROM larder_key"
+        " INDEXED BY larder_key_first WHERE " DEAD_HASH("?2") " AND db = ?1"
+                                                              " AND (expire_at = 0 OR expire_at > ?2)",
+    [Q_COUNT_KEYS] = "SELECT count(*) FROM larder_key WHERE db = ?1",
+    [Q_COUNT_EXPIRES] = "SELECT coalesce(sum(expire_at > 0), 0), coalesce(sum(expire_at < 0), 0)"
+                        " FROM larder_key WHERE expire_at <> 0 AND +db = ?1",
+    [Q_LIST_DBS] = "SELECT db, number, keys, expires FROM larder_db ORDER BY db",
+    [Q_GET_META] = "SELECT value FROM larder_meta WHERE name = ?1",
+    [Q_SET_META] = "INSERT INTO larder_meta (name, value) VALUES (?1, ?2)"
+                   " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+    [Q_INSERT_KEY] = "INSERT INTO larder_key (db, key, type, id, size, first, version, expire_at,"
+                     " value) VALUES (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    /* The unary plus keeps the planner at the row's number; db and key guard against a stale one. */
+    [Q_UPDATE_KEY] = "UPDATE larder_key SET type = ?4, id = ?5, size = ?6, first = ?7, version = ?8,"
+                     " expire_at = ?9, value = ?10 WHERE seq = ?1 AND +db = ?2 AND +key = ?3",
+    /* The same for rows that may be there or not, under the number given or another one. */
+    [Q_INSERT_KEY_AT] = "INSERT INTO larder_key (seq, db, key, type, id, size, first, version,"
+                        " expire_at, value) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+                        " ON CONFLICT DO NOTHING",
+    [Q_UPSERT_KEY] = "INSERT INTO larder_key (db, key, type, id, size, first, version, expire_at,"
+                     " value) VALUES (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+                     " ON CONFLICT (db, key) DO UPDATE SET type = excluded.type, id = excluded.id,"
+                     " size = excluded.size, first = excluded.first, version = excluded.version,"
+                     " expire_at = excluded.expire_at, value = excluded.value",
+    [Q_UPDATE_NAMED_KEY] = "UPDATE larder_key SET type = ?4, id = ?5, size = ?6, first = ?7,"
+                           " version = ?8, expire_at = ?9, value = ?10 WHERE db = ?2 AND key = ?3",
+    [Q_DELETE_KEY_AT] = "DELETE FROM larder_key WHERE seq = ?1 AND +db = ?2 AND +key = ?3",
+    [Q_DELETE_NAMED_KEY] = "DELETE FROM larder_key WHERE db = ?2 AND key = ?3",
+    [Q_PUT_DB] = "INSERT INTO larder_db (db, number, keys, expires) VALUES (?1, ?2, ?3, ?4)"
+                 " ON CONFLICT (db) DO UPDATE SET number = excluded.number, keys = excluded.keys,"
+                 " expires = excluded.expires",
+    [Q_PUT_TRASH] = "INSERT INTO larder_trash (id, type) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+    [Q_DEAD_KEYS] = "SELECT seq, db, key, type, id, expire_at FROM larder_key"
+                    " WHERE expire_at <> 0 AND expire_at <= ?1 ORDER BY expire_at LIMIT ?2",
+    [Q_DB_KEYS] = "SELECT seq, db, key, type, id, expire_at FROM larder_key WHERE db = ?1 LIMIT ?2",
+    [Q_DELETE_KEY] = "DELETE FROM larder_key WHERE seq = ?1",
+    [Q_FIRST_TRASH] = "SELECT id, type FROM larder_trash ORDER BY id, type LIMIT 1",
+    [Q_DELETE_TRASH] = "DELETE FROM larder_trash WHERE id = ?1 AND type = ?2",
+    [Q_JOURNAL_ADD] = "INSERT INTO larder_journal (seq, changes) VALUES (?1, ?2)",
+    [Q_JOURNAL_EACH] = "SELECT seq, changes FROM larder_journal ORDER BY seq",
+    [Q_JOURNAL_DROP] = "DELETE FROM larder_journal WHERE seq IN"
+                       " (SELECT seq FROM larder_journal WHERE seq <= ?1 ORDER BY seq LIMIT ?2)",
+    [Q_JOURNAL_LAST] = "SELECT coalesce(max(seq), 0) FROM larder_journal",
+    [Q_TAKE_OFF_DB] = "UPDATE larder_db SET keys = keys - ?2, expires = expires - ?2 WHERE number = ?1",
 };
 
-static enum status prepared(struct sqlite_store *s, struct sql_stmt **slot, const char *text,
-                            struct sql_stmt **ret, struct error *err)
+static enum status prepared(struct sqlite_store *s, struct sqlite_stmt **slot, const char *text,
+                            struct sqlite_stmt **ret, struct error *err)
 {
     if (!*slot) {
-        enum status st = sql_prepare(s->sql, text, slot, err);
+        enum status st = sqlite_prepare(s->sql, text, slot, err);
         if (st != ST_OK) {
             *slot = NULL;
             return st;
@@ -85,13 +81,13 @@ static enum status prepared(struct sqlite_store *s, struct sql_stmt **slot, cons
     return ST_OK;
 }
 
-enum status stmt_fixed(struct sqlite_store *s, enum statement q, struct sql_stmt **ret, struct error *err)
+enum status stmt_fixed(struct sqlite_store *s, enum statement q, struct sqlite_stmt **ret, struct error *err)
 {
     if (s->fixed[q]) {
         *ret = s->fixed[q];
         return ST_OK;
     }
-    return prepared(s, &s->fixed[q], fixed_text[s->sql->driver->dialect][q], ret, err);
+    return prepared(s, &s->fixed[q], fixed_text[q], ret, err);
 }
 
 /* ---- items ---- */
@@ -113,8 +109,8 @@ static void add_select(struct buf *text, enum item_table t, bool by_score)
 }
 
 /* Prepares a text that was composed, and releases it. */
-static enum status prepared_text(struct sqlite_store *s, struct sql_stmt **slot, struct buf *text,
-                                 struct sql_stmt **ret, struct error *err)
+static enum status prepared_text(struct sqlite_store *s, struct sqlite_stmt **slot, struct buf *text,
+                                 struct sqlite_stmt **ret, struct error *err)
 {
     buf_add(text, "", 1);
     enum status st = prepared(s, slot, text->p, ret, err);
@@ -122,7 +118,8 @@ static enum status prepared_text(struct sqlite_store *s, struct sql_stmt **slot,
     return st;
 }
 
-enum status stmt_get_item(struct sqlite_store *s, enum item_table t, struct sql_stmt **ret, struct error *err)
+enum status stmt_get_item(struct sqlite_store *s, enum item_table t, struct sqlite_stmt **ret,
+                          struct error *err)
 {
     struct buf text = {0};
     add_select(&text, t, false);
@@ -132,7 +129,8 @@ enum status stmt_get_item(struct sqlite_store *s, enum item_table t, struct sql_
 
 /* An upsert, so that a row that is there is changed where it is: ?1 id, ?2 key, and behind them the columns
    in the order of enum item_column, ?3 to ?6. */
-enum status stmt_put_item(struct sqlite_store *s, enum item_table t, struct sql_stmt **ret, struct error *err)
+enum status stmt_put_item(struct sqlite_store *s, enum item_table t, struct sqlite_stmt **ret,
+                          struct error *err)
 {
     const struct item_table_desc *d = &item_tables[t];
     struct buf text = {0};
@@ -155,7 +153,8 @@ enum status stmt_put_item(struct sqlite_store *s, enum item_table t, struct sql_
     return prepared_text(s, &s->put_item[t], &text, ret, err);
 }
 
-enum status stmt_del_item(struct sqlite_store *s, enum item_table t, struct sql_stmt **ret, struct error *err)
+enum status stmt_del_item(struct sqlite_store *s, enum item_table t, struct sqlite_stmt **ret,
+                          struct error *err)
 {
     struct buf text = {0};
     buf_addf(&text, "DELETE FROM %s WHERE id = ?1 AND %s = ?2", item_tables[t].name, item_tables[t].key);
@@ -163,7 +162,7 @@ enum status stmt_del_item(struct sqlite_store *s, enum item_table t, struct sql_
 }
 
 /* Removes up to ?2 items of ?1. */
-enum status stmt_sweep_items(struct sqlite_store *s, enum item_table t, struct sql_stmt **ret,
+enum status stmt_sweep_items(struct sqlite_store *s, enum item_table t, struct sqlite_stmt **ret,
                              struct error *err)
 {
     const struct item_table_desc *d = &item_tables[t];
@@ -203,10 +202,10 @@ static void add_range(struct buf *text, const struct item_scan *q, enum scan_end
 /* ?1 id, ?2 lower bound, ?3 upper bound, ?4 limit, ?7 rows to skip; by score ?5 and ?6 are the names that go
    with the bounds. */
 enum status stmt_scan_items(struct sqlite_store *s, const struct item_scan *q, enum scan_end end,
-                            struct sql_stmt **ret, struct error *err)
+                            struct sqlite_stmt **ret, struct error *err)
 {
     bool by_score = q->order == ITEMS_BY_SCORE, score_only = by_score && begins_with_score(q);
-    struct sql_stmt **slot = &s->scan_items[q->table][q->order][q->reverse][score_only][end];
+    struct sqlite_stmt **slot = &s->scan_items[q->table][q->order][q->reverse][score_only][end];
     if (*slot) {
         *ret = *slot;
         return ST_OK;
@@ -239,11 +238,11 @@ static void add_count_scores(struct buf *text, enum item_table t, bool one)
 }
 
 /* ?1 id; by expiry from ?2 to ?3; by score as above. */
-enum status stmt_count_items(struct sqlite_store *s, const struct item_scan *q, struct sql_stmt **ret,
+enum status stmt_count_items(struct sqlite_store *s, const struct item_scan *q, struct sqlite_stmt **ret,
                              struct error *err)
 {
     bool by_score = q->order == ITEMS_BY_SCORE, one = by_score && !(q->min_score < q->max_score);
-    struct sql_stmt **slot = &s->count_items[q->table][by_score][one];
+    struct sqlite_stmt **slot = &s->count_items[q->table][by_score][one];
     if (*slot) {
         *ret = *slot;
         return ST_OK;
@@ -264,9 +263,9 @@ enum status stmt_count_items(struct sqlite_store *s, const struct item_scan *q, 
    from the first one on; or (has_after) behind expire_at ?2 of db ?1 and seq ?3, those of that moment and
    database, and (has_end) those of later ones: so each of them is a range of the index. */
 enum status stmt_scan_keys(struct sqlite_store *s, const struct key_scan *q, bool has_end,
-                           struct sql_stmt **ret, struct error *err)
+                           struct sqlite_stmt **ret, struct error *err)
 {
-    struct sql_stmt **slot = &s->scan_keys[q->order][q->with_value][q->has_after][has_end][q->reverse];
+    struct sqlite_stmt **slot = &s->scan_keys[q->order][q->with_value][q->has_after][has_end][q->reverse];
     if (*slot) {
         *ret = *slot;
         return ST_OK;
@@ -292,22 +291,22 @@ enum status stmt_scan_keys(struct sqlite_store *s, const struct key_scan *q, boo
     return prepared(s, slot, text, ret, err);
 }
 
-static void finalize_many(struct sql_stmt **slots, size_t n)
+static void finalize_many(struct sqlite_stmt **slots, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        sql_finalize(slots[i]);
+        sqlite_finalize(slots[i]);
         slots[i] = NULL;
     }
 }
 
 void stmt_finalize_all(struct sqlite_store *s)
 {
-    finalize_many(s->fixed, sizeof s->fixed / sizeof(struct sql_stmt *));
-    finalize_many(s->get_item, sizeof s->get_item / sizeof(struct sql_stmt *));
-    finalize_many(s->put_item, sizeof s->put_item / sizeof(struct sql_stmt *));
-    finalize_many(s->del_item, sizeof s->del_item / sizeof(struct sql_stmt *));
-    finalize_many(s->sweep_items, sizeof s->sweep_items / sizeof(struct sql_stmt *));
-    finalize_many(&s->scan_items[0][0][0][0][0], sizeof s->scan_items / sizeof(struct sql_stmt *));
-    finalize_many(&s->count_items[0][0][0], sizeof s->count_items / sizeof(struct sql_stmt *));
-    finalize_many(&s->scan_keys[0][0][0][0][0], sizeof s->scan_keys / sizeof(struct sql_stmt *));
+    finalize_many(s->fixed, sizeof s->fixed / sizeof(struct sqlite_stmt *));
+    finalize_many(s->get_item, sizeof s->get_item / sizeof(struct sqlite_stmt *));
+    finalize_many(s->put_item, sizeof s->put_item / sizeof(struct sqlite_stmt *));
+    finalize_many(s->del_item, sizeof s->del_item / sizeof(struct sqlite_stmt *));
+    finalize_many(s->sweep_items, sizeof s->sweep_items / sizeof(struct sqlite_stmt *));
+    finalize_many(&s->scan_items[0][0][0][0][0], sizeof s->scan_items / sizeof(struct sqlite_stmt *));
+    finalize_many(&s->count_items[0][0][0], sizeof s->count_items / sizeof(struct sqlite_stmt *));
+    finalize_many(&s->scan_keys[0][0][0][0][0], sizeof s->scan_keys / sizeof(struct sqlite_stmt *));
 }

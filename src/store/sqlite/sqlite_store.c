@@ -1,4 +1,4 @@
-/* The store over an SQL driver: opening, transactions, and what larder_meta and larder_db hold. */
+/* The store over SQLite: opening, transactions, and what larder_meta and larder_db hold. */
 #include "store/sqlite/sqlite_store.h"
 
 #include <inttypes.h>
@@ -24,46 +24,46 @@ void *sqlite_store_scratch(struct sqlite_store *s, size_t n)
 
 enum status sqlite_store_get_meta(struct sqlite_store *s, const char *name, int64_t *ret, struct error *err)
 {
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     enum status st = stmt_fixed(s, Q_GET_META, &q, err);
     if (st != ST_OK)
         return st;
     bool row;
-    sql_bind_text(q, 1, name);
-    st = sql_step(q, &row, err);
+    sqlite_bind_text(q, 1, name);
+    st = sqlite_step(q, &row, err);
     if (st == ST_OK && !row)
         st = error_set(err, ST_CORRUPT, "larder_meta has no %s", name);
     if (st == ST_OK)
-        *ret = sql_column_i64(q, 0);
-    sql_reset(q);
+        *ret = sqlite_column_i64(q, 0);
+    sqlite_reset(q);
     return st;
 }
 
 enum status sqlite_store_set_meta(struct sqlite_store *s, const char *name, int64_t v, struct error *err)
 {
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     enum status st = stmt_fixed(s, Q_SET_META, &q, err);
     if (st != ST_OK)
         return st;
-    sql_bind_text(q, 1, name);
-    sql_bind_i64(q, 2, v);
-    return sql_run(q, err);
+    sqlite_bind_text(q, 1, name);
+    sqlite_bind_i64(q, 2, v);
+    return sqlite_run(q, err);
 }
 
 static enum status set_owner(struct sqlite_store *s, const char *text, struct error *err)
 {
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     enum status st = stmt_fixed(s, Q_SET_META, &q, err);
     if (st != ST_OK)
         return st;
-    sql_bind_text(q, 1, "owner");
-    sql_bind_text(q, 2, text);
-    return sql_run(q, err);
+    sqlite_bind_text(q, 1, "owner");
+    sqlite_bind_text(q, 2, text);
+    return sqlite_run(q, err);
 }
 
 /* ---- transactions ---- */
 
-static enum sql_sync sync_of(enum durability d)
+static enum sqlite_sync sync_of(enum durability d)
 {
     switch (d) {
     case DURABILITY_EVERYSEC:
@@ -78,16 +78,16 @@ static enum sql_sync sync_of(enum durability d)
 
 static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_changed, struct error *err)
 {
-    static const enum sql_txn kinds[] = {
+    static const enum sqlite_txn kinds[] = {
         [STORE_READ] = SQL_READ,
         [STORE_WRITE] = SQL_WRITE,
         [STORE_WRITE_LAZY] = SQL_WRITE_LAZY,
     };
     struct sqlite_store *s = sqlite_store_of(base);
     bool others = false;
-    enum status st = sql_begin(s->sql, kinds[kind], &others, err);
+    enum status st = sqlite_begin(s->sql, kinds[kind], &others, err);
     if (st == ST_OK && s->owner && kind != STORE_READ && (st = set_owner(s, s->owner, err)) != ST_OK)
-        sql_rollback(s->sql);
+        sqlite_rollback(s->sql);
     if (st != ST_OK)
         return st;
     if (others)
@@ -101,13 +101,13 @@ static void do_rollback(struct store *base)
 {
     struct sqlite_store *s = sqlite_store_of(base);
     s->next_number = -1;
-    sql_rollback(s->sql);
+    sqlite_rollback(s->sql);
 }
 
 static enum status do_commit(struct store *base, struct error *err)
 {
     struct sqlite_store *s = sqlite_store_of(base);
-    enum status st = sql_commit(s->sql, err);
+    enum status st = sqlite_commit(s->sql, err);
     if (st != ST_OK) {
         s->next_number = -1;
     } else if (s->owner) {
@@ -122,7 +122,7 @@ static enum status in_transaction(struct sqlite_store *s,
                                   enum status (*fn)(struct sqlite_store *, void *, struct error *), void *arg,
                                   struct error *err)
 {
-    if (s->sql->driver->in_transaction(s->sql))
+    if (sqlite_in_transaction(s->sql))
         return fn(s, arg, err);
     enum status st = do_begin(&s->base, STORE_WRITE, NULL, err);
     if (st != ST_OK)
@@ -162,24 +162,24 @@ static enum status do_load_dbs(struct store *base, struct db_row *dbs, size_t n,
                                struct error *err)
 {
     struct sqlite_store *s = sqlite_store_of(base);
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     enum status st = stmt_fixed(s, Q_LIST_DBS, &q, err);
     if (st != ST_OK)
         return st;
     size_t found = 0;
     bool row;
-    while ((st = sql_step(q, &row, err)) == ST_OK && row && found < n) {
-        if (sql_column_i64(q, 0) != (int64_t)found)
+    while ((st = sqlite_step(q, &row, err)) == ST_OK && row && found < n) {
+        if (sqlite_column_i64(q, 0) != (int64_t)found)
             break;
         dbs[found] = (struct db_row){
             .db = (uint32_t)found,
-            .number = (uint32_t)sql_column_i64(q, 1),
-            .keys = sql_column_i64(q, 2),
-            .expires = sql_column_i64(q, 3),
+            .number = (uint32_t)sqlite_column_i64(q, 1),
+            .keys = sqlite_column_i64(q, 2),
+            .expires = sqlite_column_i64(q, 3),
         };
         found++;
     }
-    sql_reset(q);
+    sqlite_reset(q);
     if (st == ST_OK && found < n)
         st = error_set(err, ST_CORRUPT, "larder_db has no row for database %zu", found);
     int64_t next = 0;
@@ -197,22 +197,22 @@ static enum status create_dbs(struct sqlite_store *s, uint32_t n, struct error *
 {
     int64_t next = 0;
     enum status st = sqlite_store_get_meta(s, "next_db_number", &next, err);
-    struct sql_stmt *put;
+    struct sqlite_stmt *put;
     if (st == ST_OK)
-        st = sql_prepare(s->sql,
-                         "INSERT INTO larder_db (db, number, keys, expires) VALUES (?1, ?2, 0, 0)"
-                         " ON CONFLICT DO NOTHING",
-                         &put, err);
+        st = sqlite_prepare(s->sql,
+                            "INSERT INTO larder_db (db, number, keys, expires) VALUES (?1, ?2, 0, 0)"
+                            " ON CONFLICT DO NOTHING",
+                            &put, err);
     if (st != ST_OK)
         return st;
     for (uint32_t db = 0; st == ST_OK && db < n; db++) {
-        sql_bind_i64(put, 1, db);
-        sql_bind_i64(put, 2, next);
-        st = sql_run(put, err);
-        if (st == ST_OK && s->sql->driver->changed_rows(s->sql) > 0)
+        sqlite_bind_i64(put, 1, db);
+        sqlite_bind_i64(put, 2, next);
+        st = sqlite_run(put, err);
+        if (st == ST_OK && sqlite_changed_rows(s->sql) > 0)
             next++;
     }
-    sql_finalize(put);
+    sqlite_finalize(put);
     return st == ST_OK ? sqlite_store_set_meta(s, "next_db_number", next, err) : st;
 }
 
@@ -223,11 +223,11 @@ static void do_close(struct store *base)
     struct sqlite_store *s = sqlite_store_of(base);
     struct error ignored;
     if (s->sql && !s->read_only) {
-        sql_rollback(s->sql);
+        sqlite_rollback(s->sql);
         (void)(set_owner(s, "", &ignored) == ST_OK);
     }
     stmt_finalize_all(s);
-    sql_close(s->sql);
+    sqlite_close(s->sql);
     mem_free(s->scratch);
     mem_free(s->owner);
     mem_free(s);
@@ -276,30 +276,29 @@ static enum status set_up_later(struct sqlite_store *s, const struct setup *o, s
 }
 
 /* Adds to err who has the database, when its owner row can be read. */
-static void name_owner(const struct sql_driver *driver, const struct sql_options *o, struct error *err)
+static void name_owner(const struct sqlite_options *o, struct error *err)
 {
-    struct sql_options ro = *o;
+    struct sqlite_options ro = *o;
     struct error ignored;
-    struct sql *c;
-    struct sql_stmt *q;
+    struct sqlite *c;
+    struct sqlite_stmt *q;
     bool row;
     ro.read_only = true;
-    if (!err || driver->open(&ro, &c, &ignored) != ST_OK)
+    if (!err || sqlite_open(&ro, &c, &ignored) != ST_OK)
         return;
-    if (sql_prepare(c, "SELECT value FROM larder_meta WHERE name = 'owner'", &q, &ignored) == ST_OK) {
-        if (sql_step(q, &row, &ignored) == ST_OK && row) {
-            struct slice who = sql_column_blob(q, 0);
+    if (sqlite_prepare(c, "SELECT value FROM larder_meta WHERE name = 'owner'", &q, &ignored) == ST_OK) {
+        if (sqlite_step(q, &row, &ignored) == ST_OK && row) {
+            struct slice who = sqlite_column_blob(q, 0);
             if (who.n > 0)
-                error_set(err, ST_LOCKED, "%s is in use by another server: %.*s", o->target, (int)who.n,
-                          who.p);
+                error_set(err, ST_LOCKED, "%s is in use by another server: %.*s", o->path, (int)who.n, who.p);
         }
-        sql_finalize(q);
+        sqlite_finalize(q);
     }
-    sql_close(c);
+    sqlite_close(c);
 }
 
 /* A reader does not migrate: it has to find the version it knows. */
-static enum status expect_version(struct sql *c, struct error *err)
+static enum status require_version(struct sqlite *c, struct error *err)
 {
     int64_t version;
     enum status st = schema_read_version(c, &version, err);
@@ -314,7 +313,7 @@ static enum status expect_version(struct sql *c, struct error *err)
 
 static const struct store_ops sqlite_store_ops;
 
-struct store *sqlite_store_over(struct sql *c)
+struct store *sqlite_store_over(struct sqlite *c)
 {
     struct sqlite_store *s = mem_zalloc(sizeof *s);
     s->base.ops = &sqlite_store_ops;
@@ -326,23 +325,19 @@ struct store *sqlite_store_over(struct sql *c)
 
 enum status sqlite_store_open(const struct store_options *o, struct store **ret, struct error *err)
 {
-    struct sql_options so = {.sync = sync_of(o->durability),
-                             .cache_bytes = o->page_cache,
-                             .busy_ms = o->busy_ms,
-                             .read_only = o->read_only};
-    const struct sql_driver *driver = sql_driver_for(o->url, &so.target);
-    if (!driver)
-        return error_set(err, ST_INVALID,
-                         "no such kind of database (known: sqlite:PATH, postgres://..., mysql://...)");
-    if (so.target[0] == '\0')
-        return error_set(err, ST_INVALID, "a database needs a path: sqlite:PATH");
-
+    struct sqlite_options so = {.sync = sync_of(o->durability),
+                                .cache_bytes = o->page_cache,
+                                .busy_ms = o->busy_ms,
+                                .read_only = o->read_only};
+    enum status st = sqlite_path(o->url, &so.path, err);
+    if (st != ST_OK)
+        return st;
     struct sqlite_store *s = sqlite_store_of(sqlite_store_over(NULL));
-    enum status st = driver->open(&so, &s->sql, err);
+    st = sqlite_open(&so, &s->sql, err);
     if (st == ST_LOCKED)
-        name_owner(driver, &so, err);
+        name_owner(&so, err);
     if (st == ST_OK)
-        st = o->read_only ? expect_version(s->sql, err)
+        st = o->read_only ? require_version(s->sql, err)
                           : schema_migrate(s->sql, schema_steps, SCHEMA_VERSION, err);
     if (st == ST_OK)
         st = schema_verify(s->sql, err);
@@ -358,7 +353,7 @@ enum status sqlite_store_open(const struct store_options *o, struct store **ret,
         do_close(&s->base);
         return st;
     }
-    driver->stop_waiting(s->sql);
+    sqlite_stop_waiting(s->sql);
     *ret = &s->base;
     return ST_OK;
 }
@@ -368,15 +363,14 @@ enum status sqlite_store_open(const struct store_options *o, struct store **ret,
 static enum status do_info(struct store *base, struct store_info *ret, struct error *err)
 {
     struct sqlite_store *s = sqlite_store_of(base);
-    struct sql_info i;
-    enum status st = s->sql->driver->info(s->sql, &i, err);
+    struct sqlite_info i;
+    enum status st = sqlite_info(s->sql, &i, err);
     if (st != ST_OK)
         return st;
     *ret = (struct store_info){
         .bytes = i.bytes,
         .free_bytes = i.free_bytes,
         .wal_bytes = i.wal_bytes,
-        .reconnects = i.reconnects,
         .sync_us = i.sync_us,
     };
     memcpy(ret->engine, i.engine, sizeof ret->engine);
@@ -386,13 +380,13 @@ static enum status do_info(struct store *base, struct store_info *ret, struct er
 static enum status do_set_durability(struct store *base, enum durability d, struct error *err)
 {
     struct sqlite_store *s = sqlite_store_of(base);
-    return s->sql->driver->set_sync(s->sql, sync_of(d), err);
+    return sqlite_set_sync(s->sql, sync_of(d), err);
 }
 
 static enum status do_sync(struct store *base, struct error *err)
 {
     struct sqlite_store *s = sqlite_store_of(base);
-    return s->sql->driver->sync(s->sql, err);
+    return sqlite_sync(s->sql, err);
 }
 
 static const struct store_ops sqlite_store_ops = {

@@ -1,9 +1,9 @@
-/* Private to the files of the SQL store: sqlite_store.c (opening, transactions), sqlite_read.c,
+/* Private to the files of the store in an SQLite file: sqlite_store.c (opening, transactions), sqlite_read.c,
    sqlite_apply.c and sqlite_sweep.c. Everyone else sees store/store.h. */
 #ifndef LARDER_STORE_SQLITE_SQLITE_STORE_H
 #define LARDER_STORE_SQLITE_SQLITE_STORE_H
 
-#include "sql/driver.h"
+#include "sql/sqlite.h"
 #include "store/rows.h"
 #include "store/store.h"
 
@@ -42,17 +42,17 @@ enum statement {
 
 struct sqlite_store {
     struct store base;
-    struct sql *sql;
+    struct sqlite *sql;
     bool read_only;
     int64_t next_number; /* larder_meta's next_db_number; -1: has to be read */
     /* Prepared when first used, kept until the end. */
-    struct sql_stmt *fixed[Q_FIXED];
-    struct sql_stmt *get_item[ITEM_TABLES], *put_item[ITEM_TABLES], *del_item[ITEM_TABLES],
+    struct sqlite_stmt *fixed[Q_FIXED];
+    struct sqlite_stmt *get_item[ITEM_TABLES], *put_item[ITEM_TABLES], *del_item[ITEM_TABLES],
         *sweep_items[ITEM_TABLES];
-    struct sql_stmt *scan_items[ITEM_TABLES][ITEM_ORDERS][2][2]
-                               [SCAN_ENDS];          /* by order, reverse, begins_with_score, end */
-    struct sql_stmt *count_items[ITEM_TABLES][2][2]; /* by score or expiry, of one score */
-    struct sql_stmt *scan_keys[4][2][2][2][2];       /* by order, with_value, has_after, has_end, reverse */
+    struct sqlite_stmt *scan_items[ITEM_TABLES][ITEM_ORDERS][2][2]
+                                  [SCAN_ENDS];          /* by order, reverse, begins_with_score, end */
+    struct sqlite_stmt *count_items[ITEM_TABLES][2][2]; /* by score or expiry, of one score */
+    struct sqlite_stmt *scan_keys[4][2][2][2][2]; /* by order, with_value, has_after, has_end, reverse */
     /* Room for sorting and for rows to be swept. */
     void *scratch;
     size_t scratch_bytes;
@@ -69,30 +69,30 @@ void *sqlite_store_scratch(struct sqlite_store *s, size_t n);
 
 /* ---- sqlite_statements.c: each finds or prepares the statement for its purpose ---- */
 
-enum status stmt_fixed(struct sqlite_store *s, enum statement q, struct sql_stmt **ret,
+enum status stmt_fixed(struct sqlite_store *s, enum statement q, struct sqlite_stmt **ret,
                        struct error *err) MUST_CHECK;
-enum status stmt_get_item(struct sqlite_store *s, enum item_table t, struct sql_stmt **ret,
+enum status stmt_get_item(struct sqlite_store *s, enum item_table t, struct sqlite_stmt **ret,
                           struct error *err) MUST_CHECK;
-enum status stmt_put_item(struct sqlite_store *s, enum item_table t, struct sql_stmt **ret,
+enum status stmt_put_item(struct sqlite_store *s, enum item_table t, struct sqlite_stmt **ret,
                           struct error *err) MUST_CHECK;
-enum status stmt_del_item(struct sqlite_store *s, enum item_table t, struct sql_stmt **ret,
+enum status stmt_del_item(struct sqlite_store *s, enum item_table t, struct sqlite_stmt **ret,
                           struct error *err) MUST_CHECK;
-enum status stmt_sweep_items(struct sqlite_store *s, enum item_table t, struct sql_stmt **ret,
+enum status stmt_sweep_items(struct sqlite_store *s, enum item_table t, struct sqlite_stmt **ret,
                              struct error *err) MUST_CHECK;
 enum status stmt_scan_items(struct sqlite_store *s, const struct item_scan *q, enum scan_end end,
-                            struct sql_stmt **ret, struct error *err) MUST_CHECK;
-enum status stmt_count_items(struct sqlite_store *s, const struct item_scan *q, struct sql_stmt **ret,
+                            struct sqlite_stmt **ret, struct error *err) MUST_CHECK;
+enum status stmt_count_items(struct sqlite_store *s, const struct item_scan *q, struct sqlite_stmt **ret,
                              struct error *err) MUST_CHECK;
 enum status stmt_scan_keys(struct sqlite_store *s, const struct key_scan *q, bool has_end,
-                           struct sql_stmt **ret, struct error *err) MUST_CHECK;
+                           struct sqlite_stmt **ret, struct error *err) MUST_CHECK;
 /* Of a statement for one item: ?1 its id, ?2 its name or position. */
-static inline void stmt_bind_ref(struct sql_stmt *q, const struct item_ref *r)
+static inline void stmt_bind_ref(struct sqlite_stmt *q, const struct item_ref *r)
 {
-    sql_bind_i64(q, 1, r->id);
+    sqlite_bind_i64(q, 1, r->id);
     if (item_named(r->table))
-        sql_bind_blob(q, 2, r->name);
+        sqlite_bind_blob(q, 2, r->name);
     else
-        sql_bind_i64(q, 2, r->pos);
+        sqlite_bind_i64(q, 2, r->pos);
 }
 
 void stmt_finalize_all(struct sqlite_store *s);
@@ -124,7 +124,7 @@ enum status sqlite_apply(struct store *s, struct changes *c, struct error *err) 
 
 /* A store over a connection as it stands, which it will close: nothing is migrated, nobody becomes the owner.
  */
-struct store *sqlite_store_over(struct sql *c);
+struct store *sqlite_store_over(struct sqlite *c);
 
 enum status sqlite_store_get_meta(struct sqlite_store *s, const char *name, int64_t *ret,
                                   struct error *err) MUST_CHECK;

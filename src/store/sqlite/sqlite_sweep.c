@@ -65,43 +65,43 @@ static enum status note(struct sweep *w, const struct key_row *k)
 }
 
 /* Reads the rows of a bound Q_DEAD_KEYS or Q_DB_KEYS. */
-static enum status read_victims(struct sweep *w, struct sql_stmt *q, struct victim *out, size_t *ret_n)
+static enum status read_victims(struct sweep *w, struct sqlite_stmt *q, struct victim *out, size_t *ret_n)
 {
     enum status st;
     bool row;
     *ret_n = 0;
-    while ((st = sql_step(q, &row, w->err)) == ST_OK && row) {
+    while ((st = sqlite_step(q, &row, w->err)) == ST_OK && row) {
         struct key_row k = {
-            .seq = sql_column_i64(q, 0),
-            .db = (uint32_t)sql_column_i64(q, 1),
-            .key = sql_column_blob(q, 2),
-            .type = (enum row_type)sql_column_i64(q, 3),
-            .id = sql_column_i64(q, 4),
-            .expire_at = sql_column_i64(q, 5),
+            .seq = sqlite_column_i64(q, 0),
+            .db = (uint32_t)sqlite_column_i64(q, 1),
+            .key = sqlite_column_blob(q, 2),
+            .type = (enum row_type)sqlite_column_i64(q, 3),
+            .id = sqlite_column_i64(q, 4),
+            .expire_at = sqlite_column_i64(q, 5),
         };
         st = note(w, &k);
         if (st != ST_OK)
             break;
         out[(*ret_n)++] = (struct victim){k.seq, k.id, k.type};
     }
-    sql_reset(q);
+    sqlite_reset(q);
     return st;
 }
 
 static enum status remove_victims(struct sweep *w, struct victim *v, size_t n)
 {
-    struct sql_stmt *del, *trash;
+    struct sqlite_stmt *del, *trash;
     enum status st = stmt_fixed(w->store, Q_DELETE_KEY, &del, w->err);
     if (st == ST_OK)
         st = stmt_fixed(w->store, Q_PUT_TRASH, &trash, w->err);
     qsort(v, n, sizeof *v, by_seq);
     for (size_t i = 0; st == ST_OK && i < n; i++) {
-        sql_bind_i64(del, 1, v[i].seq);
-        st = sql_run(del, w->err);
+        sqlite_bind_i64(del, 1, v[i].seq);
+        st = sqlite_run(del, w->err);
         if (st == ST_OK && v[i].id != 0) {
-            sql_bind_i64(trash, 1, v[i].id);
-            sql_bind_i64(trash, 2, v[i].type);
-            st = sql_run(trash, w->err);
+            sqlite_bind_i64(trash, 1, v[i].id);
+            sqlite_bind_i64(trash, 2, v[i].type);
+            st = sqlite_run(trash, w->err);
         }
     }
     spend(w, n);
@@ -110,14 +110,14 @@ static enum status remove_victims(struct sweep *w, struct victim *v, size_t n)
 
 static enum status sweep_keys(struct sweep *w)
 {
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     enum status st = stmt_fixed(w->store, Q_DEAD_KEYS, &q, w->err);
     if (st != ST_OK)
         return st;
     size_t n = 0;
     struct victim *v = sqlite_store_scratch(w->store, w->left * sizeof *v);
-    sql_bind_i64(q, 1, w->budget->now);
-    sql_bind_i64(q, 2, w->left);
+    sqlite_bind_i64(q, 1, w->budget->now);
+    sqlite_bind_i64(q, 2, w->left);
     st = read_victims(w, q, v, &n);
     return st == ST_OK && n ? remove_victims(w, v, n) : st;
 }
@@ -126,13 +126,13 @@ static enum status sweep_keys(struct sweep *w)
 
 static enum status forget_trash(struct sweep *w, const struct trash_row *t)
 {
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     enum status st = stmt_fixed(w->store, Q_DELETE_TRASH, &q, w->err);
     if (st != ST_OK)
         return st;
-    sql_bind_i64(q, 1, t->id);
-    sql_bind_i64(q, 2, t->type);
-    return sql_run(q, w->err);
+    sqlite_bind_i64(q, 1, t->id);
+    sqlite_bind_i64(q, 2, t->type);
+    return sqlite_run(q, w->err);
 }
 
 static enum status sweep_database(struct sweep *w, const struct trash_row *t)
@@ -140,15 +140,15 @@ static enum status sweep_database(struct sweep *w, const struct trash_row *t)
     if (db_in_use(w->budget, (uint32_t)t->id) >= 0)
         return error_set(w->err, ST_CORRUPT, "database number %lld is in use and in larder_trash",
                          (long long)t->id);
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     enum status st = stmt_fixed(w->store, Q_DB_KEYS, &q, w->err);
     if (st != ST_OK)
         return st;
     size_t n = 0;
     uint32_t limit = w->left;
     struct victim *v = sqlite_store_scratch(w->store, limit * sizeof *v);
-    sql_bind_i64(q, 1, t->id);
-    sql_bind_i64(q, 2, limit);
+    sqlite_bind_i64(q, 1, t->id);
+    sqlite_bind_i64(q, 2, limit);
     st = read_victims(w, q, v, &n);
     if (st == ST_OK && n)
         st = remove_victims(w, v, n);
@@ -176,16 +176,16 @@ static enum status sweep_table(struct sweep *w, int64_t id, enum item_table tabl
 {
     uint32_t weight = table == ITEM_CHUNK ? CHUNK_WEIGHT : 1;
     uint32_t limit = w->left / weight ? w->left / weight : 1;
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     enum status st = stmt_sweep_items(w->store, table, &q, w->err);
     if (st != ST_OK)
         return st;
-    sql_bind_i64(q, 1, id);
-    sql_bind_i64(q, 2, limit);
-    st = sql_run(q, w->err);
+    sqlite_bind_i64(q, 1, id);
+    sqlite_bind_i64(q, 2, limit);
+    st = sqlite_run(q, w->err);
     if (st != ST_OK)
         return st;
-    uint64_t n = (uint64_t)w->store->sql->driver->changed_rows(w->store->sql);
+    uint64_t n = (uint64_t)sqlite_changed_rows(w->store->sql);
     w->result->items += n;
     spend(w, n * weight);
     *ret_empty = n < limit;
@@ -206,14 +206,14 @@ static enum status sweep_items(struct sweep *w, const struct trash_row *t)
 static enum status first_trash(struct sqlite_store *s, bool *ret_found, struct trash_row *ret,
                                struct error *err)
 {
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     enum status st = stmt_fixed(s, Q_FIRST_TRASH, &q, err);
     if (st != ST_OK)
         return st;
-    st = sql_step(q, ret_found, err);
+    st = sqlite_step(q, ret_found, err);
     if (st == ST_OK && *ret_found)
-        *ret = (struct trash_row){sql_column_i64(q, 0), (enum row_type)sql_column_i64(q, 1)};
-    sql_reset(q);
+        *ret = (struct trash_row){sqlite_column_i64(q, 0), (enum row_type)sqlite_column_i64(q, 1)};
+    sqlite_reset(q);
     return st;
 }
 
@@ -237,14 +237,14 @@ static enum status sweep_trash(struct sweep *w)
 
 static enum status dead_keys(struct sqlite_store *s, int64_t now, bool *ret, struct error *err)
 {
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     enum status st = stmt_fixed(s, Q_DEAD_KEYS, &q, err);
     if (st != ST_OK)
         return st;
-    sql_bind_i64(q, 1, now);
-    sql_bind_i64(q, 2, 1);
-    st = sql_step(q, ret, err);
-    sql_reset(q);
+    sqlite_bind_i64(q, 1, now);
+    sqlite_bind_i64(q, 2, 1);
+    st = sqlite_step(q, ret, err);
+    sqlite_reset(q);
     return st;
 }
 
@@ -257,22 +257,22 @@ static enum status anything(struct sqlite_store *s, int64_t now, bool *ret, stru
 
 static enum status save_counts(struct sweep *w)
 {
-    struct sql_stmt *q;
+    struct sqlite_stmt *q;
     enum status st = stmt_fixed(w->store, Q_TAKE_OFF_DB, &q, w->err);
     for (size_t i = 0; st == ST_OK && i < w->budget->ndbs; i++) {
         if (w->counted[i] == 0)
             continue;
-        sql_bind_i64(q, 1, w->budget->dbs[i].number);
-        sql_bind_i64(q, 2, w->counted[i]);
-        st = sql_run(q, w->err);
+        sqlite_bind_i64(q, 1, w->budget->dbs[i].number);
+        sqlite_bind_i64(q, 2, w->counted[i]);
+        st = sqlite_run(q, w->err);
     }
     return st;
 }
 
 static enum status remove_dead(struct sweep *w)
 {
-    struct sql *sql = w->store->sql;
-    enum status st = sql_begin(sql, SQL_WRITE_LAZY, NULL, w->err);
+    struct sqlite *sql = w->store->sql;
+    enum status st = sqlite_begin(sql, SQL_WRITE_LAZY, NULL, w->err);
     if (st != ST_OK)
         return st;
     st = sweep_keys(w);
@@ -283,8 +283,8 @@ static enum status remove_dead(struct sweep *w)
     if (st == ST_OK)
         st = anything(w->store, w->budget->now, &w->result->more, w->err);
     if (st == ST_OK)
-        return sql_commit(sql, w->err);
-    sql_rollback(sql);
+        return sqlite_commit(sql, w->err);
+    sqlite_rollback(sql);
     return st;
 }
 
@@ -298,7 +298,7 @@ enum status sweep_step(struct store *base, const struct sweep_budget *b, struct 
     if (st != ST_OK)
         return st;
     if (!work || b->max_rows == 0)
-        return s->read_only ? ST_OK : s->sql->driver->reclaim(s->sql, RECLAIM_PAGES, &ret->more, err);
+        return s->read_only ? ST_OK : sqlite_reclaim(s->sql, RECLAIM_PAGES, &ret->more, err);
 
     struct sweep w = {.store = s, .budget = b, .result = ret, .left = b->max_rows, .err = err};
     w.counted = mem_zalloc((b->ndbs + 1) * sizeof *w.counted);
@@ -311,8 +311,7 @@ enum status sweep_step(struct store *base, const struct sweep_budget *b, struct 
     }
     mem_free(w.counted);
     /* Space is given back when nothing is left to remove; what keeps it from that will show again. */
-    if (st == ST_OK && !ret->more &&
-        s->sql->driver->reclaim(s->sql, RECLAIM_PAGES, &ret->more, NULL) != ST_OK)
+    if (st == ST_OK && !ret->more && sqlite_reclaim(s->sql, RECLAIM_PAGES, &ret->more, NULL) != ST_OK)
         ret->more = false;
     return st;
 }
