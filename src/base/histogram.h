@@ -50,13 +50,6 @@ static inline void histogram_add(struct histogram *h, uint64_t value)
     histogram_bump(&h->buckets[histogram_bucket(value)], 1);
 }
 
-/* Takes back a value that the same thread has added. */
-static inline void histogram_remove(struct histogram *h, uint64_t value)
-{
-    histogram_bump(&h->sum, -value);
-    histogram_bump(&h->buckets[histogram_bucket(value)], UINT64_MAX);
-}
-
 /* The same where several threads add. */
 void histogram_add_shared(struct histogram *h, uint64_t value);
 
@@ -71,6 +64,14 @@ struct histogram_view {
 };
 
 void histogram_read(const struct histogram *h, struct histogram_view *add_to);
+
+/* One more value. */
+static inline void histogram_view_add(struct histogram_view *v, uint64_t value)
+{
+    v->sum += value;
+    v->count++;
+    v->buckets[histogram_bucket(value)]++;
+}
 
 uint64_t histogram_count(const struct histogram *h);
 uint64_t histogram_sum(const struct histogram *h);

@@ -12,6 +12,7 @@
 #include "config/config.h"
 #include "exec/args.h"
 #include "exec/executor.h"
+#include "stats/stats.h"
 
 /* ---- CONFIG GET ---- */
 
@@ -182,6 +183,7 @@ static enum status config_set_command(struct call *c)
         return ST_OK;
     struct buf *old = arena_alloc(c->arena, (size_t)c->argc * sizeof *old);
     memset(old, 0, (size_t)c->argc * sizeof *old);
+    stats_post(c->executor); /* as it is configured until now */
     if (set_all(c, old) && apply_all(c, old))
         reply_ok(c->reply);
     for (int i = 0; i < c->argc; i++)
@@ -193,6 +195,7 @@ static enum status config_set_command(struct call *c)
 
 static enum status config_resetstat(struct call *c)
 {
+    stats_post(c->executor);
     for (uint32_t i = 0; i < c->executor->server->nexecutors; i++)
         executor_reset_stats(c->executor->server->executors[i]);
     reply_ok(c->reply);

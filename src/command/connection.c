@@ -39,7 +39,7 @@ static bool authenticate(struct call *c, struct slice user, struct slice passwor
         c->session->state.authenticated = true;
         return true;
     }
-    c->executor->stats.acl_denied_auth++;
+    books_count(&c->executor->books, BOOKS_WRONG_PASSWORD, 0);
     reply_error(c->reply, ERR_WRONGPASS);
     return false;
 }

@@ -10,6 +10,7 @@
 #include "exec/executor.h"
 #include "exec/session.h"
 #include "exec/txn.h"
+#include "stats/stats.h"
 
 static enum status time_command(struct call *c)
 {
@@ -120,6 +121,7 @@ static enum status monitor(struct call *c)
     }
     if (c->session->state.monitor) /* Redis says nothing either */
         return ST_OK;
+    stats_post(c->executor); /* what ran before is not for this client */
     executor_set_monitor(c->executor, c->session, true);
     reply_ok(c->reply);
     return ST_OK;

@@ -21,6 +21,7 @@ enum status engine_new(struct store *store, const struct engine_options *o, stru
     e->store = store;
     v->store = store;
     v->stats = &e->stats;
+    v->tally = &e->tally;
     v->err = &e->call_err;
     v->cache = cache_new(o->cache_memory);
     v->ndbs = o->databases;
@@ -91,31 +92,36 @@ void engine_reset_stats(struct engine *e)
 {
     uint64_t dirty = e->stats.dirty;
     e->stats = (struct engine_stats){.dirty = dirty};
+    e->tally = (struct engine_tally){.dirty = e->tally.dirty};
     cache_reset_stats(e->view.cache);
 }
 
-struct engine_tally engine_tally(const struct engine *e)
+const struct engine_tally *engine_tally(const struct engine *e)
 {
-    const struct engine_stats *s = &e->stats;
-    return (struct engine_tally){.commands = s->commands,
-                                 .commit_failures = s->commit_failures,
-                                 .keyspace_hits = s->keyspace_hits,
-                                 .keyspace_misses = s->keyspace_misses,
-                                 .expired_on_read = s->expired_on_read,
-                                 .dirty = s->dirty};
+    return &e->tally;
 }
 
-void engine_recount(struct engine *e, const struct engine_tally *t)
+void engine_add_tally(struct engine_stats *to, const struct engine_tally *t)
 {
-    struct engine_stats *s = &e->stats;
-    s->commands = t->commands;
-    s->commit_failures = t->commit_failures;
-    s->keyspace_hits = t->keyspace_hits;
-    s->keyspace_misses = t->keyspace_misses;
-    if (s->expired_on_read != t->expired_on_read) /* what is asked for again is counted again */
+    to->commands += t->commands;
+    to->commit_failures += t->commit_failures;
+    to->keyspace_hits += t->keyspace_hits;
+    to->keyspace_misses += t->keyspace_misses;
+    to->expired_on_read += t->expired_on_read;
+    to->dirty += t->dirty;
+}
+
+void engine_post_tally(struct engine *e)
+{
+    engine_add_tally(&e->stats, &e->tally);
+    e->tally = (struct engine_tally){0};
+}
+
+void engine_drop_tally(struct engine *e)
+{
+    if (e->tally.expired_on_read) /* what is asked for again is counted again */
         memset(e->view.expired_marks, 0, sizeof e->view.expired_marks);
-    s->expired_on_read = t->expired_on_read;
-    s->dirty = t->dirty;
+    e->tally = (struct engine_tally){0};
 }
 
 size_t engine_pending_bytes(const struct engine *e)
@@ -277,9 +283,9 @@ struct engine_trace engine_leave(struct engine *e, bool keep)
     enum status failure = keep ? ST_OK : e->call_err.code;
     bool wrote = keep && (v->wrote || v->steps_wrote);
     int64_t wait = failure == ST_OK && v->wait > v->durable ? v->wait : 0;
-    e->stats.commands += 1 + e->steps;
+    e->tally.commands += 1 + e->steps;
     if (keep)
-        e->stats.dirty += e->steps_dirty + v->wrote;
+        e->tally.dirty += e->steps_dirty + v->wrote;
     if (keep)
         view_accept(v);
     else
@@ -327,7 +333,7 @@ enum status engine_commit(struct engine *e, int64_t *ret_ticket, struct error *e
         store_rollback(e->store);
         view_rolled_back(v);
         e->unsure |= st == ST_UNKNOWN;
-        e->stats.commit_failures++;
+        e->tally.commit_failures++;
         note_failure(e, st);
         return st;
     }

@@ -54,12 +54,17 @@ void engine_reset_stats(struct engine *e);
 struct cache *engine_cache(struct engine *e);
 struct store *engine_store(struct engine *e);
 
-/* What would be counted twice when commands are run again: taken before, and put back. */
+/* What the commands of a batch have counted. It joins the statistics (engine_post_tally) when the batch has
+   ended for good, and is dropped when its commands are run again. */
 struct engine_tally {
     uint64_t commands, commit_failures, keyspace_hits, keyspace_misses, expired_on_read, dirty;
 };
-struct engine_tally engine_tally(const struct engine *e);
-void engine_recount(struct engine *e, const struct engine_tally *t);
+const struct engine_tally *engine_tally(const struct engine *e);
+void engine_post_tally(struct engine *e);
+void engine_drop_tally(struct engine *e);
+
+/* Adds what a batch has counted to statistics. */
+void engine_add_tally(struct engine_stats *to, const struct engine_tally *t);
 
 /* What the engine has in memory, in bytes. */
 struct engine_memory {

@@ -9,6 +9,7 @@ struct engine {
     struct store *store;
     struct view view;
     struct engine_stats stats;
+    struct engine_tally tally;
     struct error call_err;
     uint64_t steps, steps_dirty; /* of the running call: how many are over, how many of those wrote */
     bool in_write;               /* the running transaction may write */

@@ -141,7 +141,7 @@ static void count_expired(struct view *v, const struct row *r)
         return;
     uint64_t mark = hash_bytes(row_key(r), (uint64_t)r->version ^ (uint64_t)row_db(r) << 48) | 1;
     uint64_t *place = &v->expired_marks[mark / 2 % VIEW_EXPIRED_MARKS];
-    v->stats->expired_on_read += *place != mark;
+    v->tally->expired_on_read += *place != mark;
     *place = mark;
 }
 
@@ -154,10 +154,10 @@ enum status view_get(struct view *v, uint32_t db, struct slice key, const struct
     if (st != ST_OK || (st = exists(v, r, &there, &expired)) != ST_OK)
         return st;
     if (there) {
-        v->stats->keyspace_hits += v->counts_lookups;
+        v->tally->keyspace_hits += v->counts_lookups;
         *ret = r;
     } else {
-        v->stats->keyspace_misses += v->counts_lookups;
+        v->tally->keyspace_misses += v->counts_lookups;
         count_expired(v, r);
         *ret = NULL;
     }

@@ -38,7 +38,8 @@ struct view {
     struct cache *cache;
     struct residents residents; /* small collections in memory */
     struct engine_stats *stats;
-    struct error *err; /* where the running call's failures are described */
+    struct engine_tally *tally; /* of the running batch */
+    struct error *err;          /* where the running call's failures are described */
     int64_t now_us;
     struct rand rnd;
     struct form_limit form_limits[ROW_ZSET + 1];

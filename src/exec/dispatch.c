@@ -9,13 +9,9 @@
 
 #include "base/clock.h"
 #include "engine/engine.h"
-#include "exec/retry.h"
 #include "exec/executor.h"
 #include "exec/session.h"
 #include "exec/txn.h"
-#include "stats/latency.h"
-#include "stats/monitor.h"
-#include "stats/slowlog.h"
 
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -130,20 +126,20 @@ static bool refuse(struct executor *executor, struct session *session, const str
 
 /* Slow commands go to the slow log and the latency monitor; MONITOR sees every command that is not
    administrative. Off the hot path: most commands concern none of them. */
-static void note_slow(struct executor *executor, struct session *session, const struct command *cmd,
-                      const struct slice *argv, int argc, int64_t us)
+static void note_call(const struct call *call, int64_t us)
 {
-    int64_t slow = executor->config->slowlog_log_slower_than;
-    if (slow >= 0 && us >= slow && !(cmd->flags & CMD_SKIP_SLOWLOG)) {
-        struct slowlog_entry *e = slowlog_entry(session, cmd, argv, argc, us);
-        if (executor->may_retry)
-            retry_slow(executor, e);
-        else
-            slowlog_add(executor->server->slowlog, e, (size_t)executor->config->slowlog_max_len);
-    }
-    uint64_t threshold = executor->config->latency_monitor_threshold_ms;
-    if (threshold && (uint64_t)us >= threshold * 1000)
-        latency_add(executor->server->latency, cmd->flags & CMD_FAST ? "fast-command" : "command", us / 1000);
+    const struct config *config = call->executor->config;
+    uint32_t flags = call->cmd->flags, nmonitors = call->executor->server->nmonitors;
+    int64_t slow = config->slowlog_log_slower_than;
+    uint64_t spike = config->latency_monitor_threshold_ms;
+    struct books_note note = {
+        .us = us,
+        .slow = slow >= 0 && us >= slow && !(flags & CMD_SKIP_SLOWLOG),
+        .spike = spike && (uint64_t)us >= spike * 1000,
+        .monitored = nmonitors && !(flags & (CMD_SKIP_MONITOR | CMD_ADMIN)),
+    };
+    if (note.slow || note.spike || note.monitored)
+        books_note(&call->executor->books, call, &note);
 }
 
 /* CLIENT REPLY: what was said since mark does not leave while replies are off or skipped. */
@@ -167,22 +163,14 @@ static inline void keep_books(const struct call *call, int64_t start, uint64_t e
     int64_t end = clock_mono_us();
     int64_t us = end - start;
     executor->clock_us = end;
-    executor->stats.commands++;
-    struct command_stat *stat = &executor->command_stats[command_index(cmd)];
-    histogram_add(&stat->us, (uint64_t)us);
-    bool said = call->reply->errors != errors_were, failed = said || ends_outer;
-    if (UNLIKELY(failed))
-        stat->failed++;
+    bool said = call->reply->errors != errors_were;
+    books_add_call(&executor->books, command_index(cmd), us, said || ends_outer);
     if (UNLIKELY(said))
         executor_note_error(executor, call->reply->code);
-    if (UNLIKELY(executor->may_retry))
-        retry_counted(executor, command_index(cmd), us, failed);
     if (UNLIKELY((uint64_t)us >= (uint64_t)executor->config->slowlog_log_slower_than ||
-                 executor->config->latency_monitor_threshold_ms))
-        note_slow(executor, call->session, cmd, call->argv, call->argc, us);
-    if (UNLIKELY(atomic_load_explicit(&executor->server->nmonitors, memory_order_relaxed)) &&
-        !(cmd->flags & (CMD_SKIP_MONITOR | CMD_ADMIN)))
-        monitor_feed(executor, call->session, cmd, call->argv, call->argc);
+                 executor->config->latency_monitor_threshold_ms ||
+                 atomic_load_explicit(&executor->server->nmonitors, memory_order_relaxed)))
+        note_call(call, us);
 }
 
 static void reply_failure(const struct call *call, enum status st);
@@ -239,9 +227,7 @@ struct command_result command_run(struct executor *executor, struct session *ses
                         session->state.monitor || no_database(executor, cmd, write_err) ||
                         session->state.txn.txn || (cmd->flags & CMD_PROTECTED)) &&
                refuse(executor, session, cmd, argc, reply, write_err)) {
-        executor->command_stats[command_index(cmd)].rejected++;
-        if (executor->may_retry)
-            retry_counted(executor, command_index(cmd), RETRY_REJECTED, false);
+        books_count(&executor->books, BOOKS_REJECTED, (uint32_t)command_index(cmd));
         executor_note_error(executor, reply->code);
         txn_spoil(session);
     } else if (UNLIKELY(session->state.txn.txn != NULL) && txn_queue(session, cmd, argv, argc)) {

@@ -10,20 +10,15 @@
 #include "base/mem.h"
 #include "base/rand.h"
 #include "engine/engine.h"
-#include "exec/retry.h"
 #include "exec/block.h"
 #include "exec/command.h"
 #include "exec/session.h"
-#include "stats/latency.h"
-#include "stats/slowlog.h"
 
 void server_init(struct server *c)
 {
     uint8_t id[20];
     *c = (struct server){.next_id = 1, .sweep_active = true};
     c->blocking = blocking_new();
-    c->slowlog = slowlog_new();
-    c->latency = latency_new();
     c->start_us = clock_mono_us();
     c->last_save_ms = clock_wall_us() / 1000;
     rand_secure(id, sizeof id);
@@ -34,8 +29,6 @@ void server_init(struct server *c)
 void server_release(struct server *c)
 {
     blocking_free(c->blocking);
-    slowlog_free(c->slowlog);
-    latency_free(c->latency);
     *c = (struct server){0};
 }
 
@@ -49,7 +42,6 @@ void executor_init(struct executor *s, struct server *server, struct config *con
     s->engine = engine;
     s->view = engine_view(engine);
     s->command_stats = mem_zalloc((size_t)command_count() * sizeof *s->command_stats);
-    s->retry = retry_new();
     s->clock_us = server->start_us;
     server->start_memory = executor_used_memory(s);
     s->stats.sample_at_us = server->start_us;
@@ -58,8 +50,7 @@ void executor_init(struct executor *s, struct server *server, struct config *con
 void executor_release(struct executor *s)
 {
     mem_free(s->command_stats);
-    retry_free(s->retry);
-    buf_release(&s->lines);
+    books_release(&s->books);
     arena_release(&s->call_arena);
     s->command_stats = NULL;
 }
@@ -118,17 +109,14 @@ void executor_set_monitor(struct executor *s, struct session *c, bool on)
 void executor_tell_others(struct executor *s)
 {
     const struct server *all = s->server;
-    for (uint32_t i = 0; i < all->nexecutors && (s->others_due || s->lines.len); i++) {
+    for (uint32_t i = 0; i < all->nexecutors && s->others_due; i++) {
         struct executor *to = all->executors[i];
         if (to == s)
             continue;
         if (s->others_due >> i & 1)
             to->look(to);
-        if (s->lines.len && atomic_load_explicit(&to->nmonitors, memory_order_relaxed))
-            to->tell_monitors(to, buf_slice(&s->lines));
     }
     s->others_due = 0;
-    buf_release(&s->lines);
 }
 
 struct session *server_find_session(const struct server *all, uint64_t id)
@@ -224,6 +212,7 @@ void server_saved(struct server *all)
 void executor_reset_stats(struct executor *s)
 {
     struct executor_stats *st = &s->stats;
+    books_empty(&s->books);
     memset(st, 0, sizeof *st);
     executor_used_memory(s);
     st->sample_at_us = clock_mono_us();
@@ -233,30 +222,15 @@ void executor_reset_stats(struct executor *s)
     cache_reset_stats(engine_cache(s->engine));
 }
 
-void error_counts_add(struct error_counts *e, const char *code, uint64_t n)
-{
-    uint32_t i = 0;
-    while (i < e->n && strcmp(e->at[i].code, code) != 0)
-        i++;
-    if (i == e->n) {
-        if (i == sizeof e->at / sizeof *e->at)
-            return;
-        snprintf(e->at[i].code, sizeof e->at[i].code, "%s", code);
-        e->at[i].count = 0;
-        e->n++;
-    }
-    e->at[i].count += n;
-}
-
 void executor_note_error(struct executor *s, const char *code)
 {
-    s->stats.errors++;
-    error_counts_add(&s->errors, code, 1);
+    s->books.nerrors++;
+    error_counts_add(&s->books.errors, code, 1);
 }
 
 void executor_note_failure(struct executor *s, enum status st)
 {
-    s->stats.database_errors[st]++;
+    books_count(&s->books, BOOKS_DATABASE_ERROR, st);
 }
 
 bool executor_password_is(const struct executor *s, struct slice guess)

@@ -17,12 +17,12 @@
 #include "base/slice.h"
 #include "base/status.h"
 #include "config/config.h"
+#include "exec/books.h"
 #include "exec/session.h"
 
 /* The Redis whose commands and answers these are: clients choose what they send by it. */
 #define REDIS_VERSION "7.0.15"
 
-struct retry;
 struct engine;
 struct view;
 struct command;
@@ -79,15 +79,6 @@ struct executor_stats {
     int64_t sample_at_us;
 };
 
-/* Error replies by their code, for INFO errorstats. */
-struct error_counts {
-    struct error_count {
-        char code[24];
-        uint64_t count;
-    } at[64];
-    uint32_t n;
-};
-
 enum pause_mode { PAUSE_NONE, PAUSE_WRITE, PAUSE_ALL };
 
 #define WORKERS_MAX 64
@@ -100,7 +91,7 @@ struct server {
     _Atomic uint64_t next_id;   /* of a session; the first is 1 */
     _Atomic uint32_t nmonitors; /* of all servers */
     struct blocking *blocking;  /* clients that wait for keys; locks itself */
-    struct slowlog *slowlog;    /* locks itself */
+    struct slowlog *slowlog;    /* of stats/, as the next; locks itself */
     struct latency *latency;    /* locks itself */
     char run_id[41];
     int64_t start_us; /* monotonic */
@@ -123,22 +114,24 @@ struct executor {
     struct session *first, *last; /* every client, oldest first */
     uint32_t nsessions;
     _Atomic uint32_t nmonitors; /* others read it */
+    struct books books;
+    /* What was posted from the books, and what is counted between transactions. */
     struct executor_stats stats;
     struct command_stat *command_stats; /* by command_index */
     struct error_counts errors;
     struct blocked *waiters; /* its clients that wait for keys */
     uint32_t nwaiters;
-    /* For other servers, when the transaction has been committed. */
-    uint64_t others_due;   /* 1 << index: a client of that one is the next to get what was made */
-    struct buf lines;      /* for clients that monitor */
+    /* For other servers, when the transaction has been committed: 1 << index: a client of that one is the
+       next to get what was made. */
+    uint64_t others_due;
     struct http_api *http; /* NULL: it has none */
     struct arena call_arena;
     uint64_t saved_dirty; /* the engine's `dirty` when SAVE last succeeded */
     enum pause_mode pause;
     int64_t pause_until_us; /* monotonic */
     bool unreadable;        /* this batch could not begin: what needs the database answers write_err */
-    struct retry *retry;    /* the running transaction, so far as it can be taken back ... */
-    bool may_retry;         /* ... when it can, see retry.h */
+    bool may_retry;         /* the running transaction may have to be run again, see retry.h ... */
+    struct session *kept;   /* ... and has touched these */
     /* How configuration that lives elsewhere changes at run time; set by the worker. When it cannot, the
        caller puts the old value back; the reason is for the client. What has to follow goes to *result. */
     enum status (*config_changed)(struct executor *s, const struct option *o, struct command_result *result,
@@ -191,10 +184,10 @@ void server_saved(struct server *all);
 /* CONFIG RESETSTAT, of this server. */
 void executor_reset_stats(struct executor *s);
 
-/* Counts an error reply by its code ("ERR", "WRONGTYPE"). */
+/* An error reply goes into the books, by its code ("ERR", "WRONGTYPE"). */
 void executor_note_error(struct executor *s, const char *code);
 
-/* Counts a failure of the database. */
+/* So does a failure of the database. */
 void executor_note_failure(struct executor *s, enum status st);
 
 /* Takes as long for a wrong guess as for a right one, so that time tells nothing about the password. */
@@ -205,8 +198,4 @@ void executor_pause(struct executor *s, enum pause_mode mode, int64_t mono_us, i
 
 /* True while commands of this kind must wait (CLIENT PAUSE). */
 bool executor_paused(struct executor *s, bool may_write, int64_t mono_us);
-
-/* Counts an error in a table. */
-void error_counts_add(struct error_counts *e, const char *code, uint64_t n);
-
 #endif

@@ -316,13 +316,13 @@ static void end_answer(struct answer *a)
     a->head.bodiless |= x && x->request.method == HTTP_HEAD;
     if (x && x->extra.n)
         a->head.extra = x->extra;
-    a->api->executor->stats.http_answers[a->head.status]++;
+    books_count(&a->api->executor->books, BOOKS_HTTP_ANSWER, (uint32_t)a->head.status);
     http_add_head(a->out, a->start, &a->head);
 }
 
 static void refuse_stranger(struct http_api *api, struct http_call *x, struct answer *a)
 {
-    api->executor->stats.acl_denied_auth++;
+    books_count(&api->executor->books, BOOKS_WRONG_PASSWORD, 0);
     http_add_header(x, slice_str(challenge));
     answer_error(a, 401, "unauthorized",
                  "Send the password: Authorization: Bearer PASSWORD, or basic with the user \"default\".");

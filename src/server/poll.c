@@ -4,6 +4,7 @@
 #include "engine/engine.h"
 #include "exec/block.h"
 #include "server/worker_internal.h"
+#include "stats/stats.h"
 
 /* Over tables that others write to: how often to look for what blocked clients wait for. Soon after there was
    something, less often while there is nothing, and hardly ever where the database tells (wakeup.h). */
@@ -50,6 +51,7 @@ static bool serve_blocked(struct worker *w)
         } else {
             worker_retry_end(w);
         }
+        stats_post(&w->executor);
         if (st != ST_OK && !again)
             transactions_failed(w, ticket, &err);
     }

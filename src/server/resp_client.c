@@ -94,7 +94,7 @@ static struct command_result run_unknown(struct worker *w, const struct batch_ca
         if (c->session.state.reply_mode == SESSION_REPLY_ON)
             reply_error(&c->reply.base, c->parser.error);
         executor_note_error(&w->executor, "ERR");
-        w->executor.stats.closed[CLOSED_PROTOCOL]++;
+        books_count(&w->executor.books, BOOKS_CLOSED, CLOSED_PROTOCOL);
         client_drain(c);
     } else if (is_http(call->argv[0])) {
         if (worker_may_warn(w, &w->http_warned_us))

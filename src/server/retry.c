@@ -5,6 +5,7 @@
 #include "exec/retry.h"
 #include "http/api.h"
 #include "server/worker_internal.h"
+#include "stats/stats.h"
 
 void worker_retry_release(struct worker_retry *r)
 {
@@ -15,6 +16,7 @@ void worker_retry_release(struct worker_retry *r)
 void worker_retry_begin(struct worker *w)
 {
     struct worker_retry *r = &w->retry;
+    stats_post(&w->executor);
     r->on = true;
     r->held = w->held.next ? w->held.next : 1;
     r->outcomes = http_outcomes_made(w->http);

@@ -11,6 +11,7 @@
 #include "exec/declare.h"
 #include "http/api.h"
 #include "server/worker_internal.h"
+#include "stats/stats.h"
 
 #define PENDING_BYTES ((size_t)32 << 20) /* changes, or replies, beyond which a batch ends early */
 
@@ -240,8 +241,8 @@ static bool needs_all(const struct worker *w, const struct batch_call *call)
 /* Whether a call has no place in a transaction with others. */
 static bool stands_alone(const struct worker *w, const struct batch_call *call)
 {
-    return call->alone || (engine_store(w->executor.engine)->contended && !may_run_again(w, call)) ||
-           needs_all(w, call);
+    return call->alone || call->client->session.state.monitor ||
+           (engine_store(w->executor.engine)->contended && !may_run_again(w, call)) || needs_all(w, call);
 }
 
 /* Others are in the way already when it begins to write: none of its calls is run. */
@@ -358,6 +359,7 @@ static size_t run_transaction(struct worker *w, size_t at)
     if (whole)
         workers_hold(w);
     struct transaction t = run_often(w, at);
+    stats_post(&w->executor);
     if (t.failed)
         transactions_failed(w, t.ticket, &t.err);
     else if (t.result.sync)

@@ -9,6 +9,7 @@
 #include "server/certificates.h"
 #include "server/worker_internal.h"
 #include "server/workers_internal.h"
+#include "stats/stats.h"
 
 /* ---- standing still ---- */
 
@@ -137,6 +138,7 @@ enum status workers_new(struct config *config, struct engine *const *engines, ui
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->changed, NULL);
     server_init(&t->server);
+    stats_init(&t->server);
     for (int i = 0; i < LISTENERS; i++)
         listener_init(&t->listeners[i].listener);
     for (; t->n < n && st == ST_OK; t->n += st == ST_OK)
@@ -160,6 +162,7 @@ void workers_free(struct workers *t)
     listeners_close(t);
     for (uint32_t i = 0; i < t->n; i++)
         worker_free(t->workers[i]);
+    stats_release(&t->server);
     server_release(&t->server);
     pthread_cond_destroy(&t->changed);
     pthread_mutex_destroy(&t->lock);

@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "exec/command.h"
 #include "exec/executor.h"
+#include "stats/stats.h"
 #include "stats/sums.h"
 
 #ifdef LARDER_JEMALLOC
@@ -253,7 +254,7 @@ static void info_commandstats(struct call *c, const struct sums *t, struct buf *
 {
     (void)t;
     for (int i = 0; i < command_count(); i++) {
-        const struct command_sums s = sums_command(c->executor->server, i);
+        const struct command_sums s = sums_command(c->executor, i);
         char name[COMMAND_NAME_CHARS];
         if (!s.calls && !s.failed && !s.rejected)
             continue;
@@ -280,7 +281,7 @@ static void info_latencystats(struct call *c, const struct sums *t, struct buf *
     for (int i = 0; i < command_count(); i++) {
         struct histogram_view v = {0};
         char name[COMMAND_NAME_CHARS];
-        sums_command_times(c->executor->server, i, &v);
+        sums_command_times(c->executor, i, &v);
         if (!v.count)
             continue;
         command_full_name(command_by_index(i, NULL), name);
@@ -352,7 +353,7 @@ static void add_workers(const struct server *all, struct buf *out)
     for (uint32_t i = 0; i < all->nexecutors; i++) {
         const struct executor *s = all->executors[i];
         buf_addf(out, "worker%u:clients=%u,blocked=%u,commands=%llu,batches=%llu\r\n", i, s->nsessions,
-                 s->nwaiters, (unsigned long long)s->stats.commands,
+                 s->nwaiters, (unsigned long long)(s->stats.commands + s->books.ncalls),
                  (unsigned long long)engine_get_stats(s->engine)->batches);
     }
 }
@@ -434,6 +435,7 @@ static enum status info(struct call *c)
 {
     struct buf out = {0};
     struct sums t;
+    stats_post(c->executor);
     sums_gather(c->executor->server, &t);
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
         if (!wanted(c, &sections[i]))

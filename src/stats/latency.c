@@ -10,6 +10,7 @@
 #include "exec/args.h"
 #include "exec/command.h"
 #include "exec/executor.h"
+#include "stats/stats.h"
 #include "stats/sums.h"
 
 #define LATENCY_SAMPLES 160 /* remembered of an event */
@@ -123,9 +124,11 @@ void latency_add(struct latency *l, const char *event, int64_t ms)
 
 /* ---- LATENCY ---- */
 
+/* With what ran before in the same batch. */
 static struct latency *open_latency(const struct call *c)
 {
     struct latency *l = c->executor->server->latency;
+    stats_post(c->executor);
     pthread_mutex_lock(&l->lock);
     return l;
 }
@@ -255,7 +258,7 @@ static bool reply_histogram(struct call *c, int index)
 {
     struct histogram_view v = {0};
     char name[COMMAND_NAME_CHARS];
-    sums_command_times(c->executor->server, index, &v);
+    sums_command_times(c->executor, index, &v);
     if (!v.count)
         return false;
     command_full_name(command_by_index(index, NULL), name);
@@ -291,6 +294,7 @@ static size_t reply_histograms_of(struct call *c, const struct command *cmd)
 
 static enum status latency_histogram(struct call *c)
 {
+    stats_post(c->executor);
     size_t n = 0, mark = reply_begin_deferred(c->reply);
     for (int i = 0; c->argc == 2 && i < command_count(); i++)
         n += reply_histogram(c, i);

@@ -12,6 +12,7 @@
 #include "exec/command.h"
 #include "exec/executor.h"
 #include "proto/prometheus.h"
+#include "stats/stats.h"
 #include "stats/sums.h"
 
 #ifdef LARDER_JEMALLOC
@@ -85,7 +86,7 @@ static void add_command_results(struct prom *p, const struct executor *s)
                 "Commands by name and result: ok, error (it ran and replied an error), rejected (it did not "
                 "run).");
     for (int i = 0; i < command_count(); i++) {
-        const struct command_sums stat = sums_command(s->server, i);
+        const struct command_sums stat = sums_command(s, i);
         if (!stat.calls && !stat.rejected)
             continue;
         char name[COMMAND_NAME_CHARS];
@@ -96,7 +97,7 @@ static void add_command_results(struct prom *p, const struct executor *s)
     }
     prom_family(p, "larder_command_seconds_total", PROM_COUNTER, "Time that commands took, by name.");
     for (int i = 0; i < command_count(); i++) {
-        const struct command_sums stat = sums_command(s->server, i);
+        const struct command_sums stat = sums_command(s, i);
         if (!stat.calls)
             continue;
         char name[COMMAND_NAME_CHARS];
@@ -129,7 +130,7 @@ static void add_command_times(struct prom *p, const struct executor *s)
         struct histogram_view v = {0};
         for (int i = first; i < command_count(); i++)
             if (strcmp(family_of(i), family_of(first)) == 0)
-                sums_command_times(s->server, i, &v);
+                sums_command_times(s, i, &v);
         prom_histogram(p, PROM_LABELS({"family", family_of(first)}), &v, &COMMAND_TIMES);
     }
 }
@@ -319,6 +320,7 @@ void metrics_render(struct executor *s, struct buf *out)
 {
     struct prom p = {.out = out};
     struct sums t;
+    stats_post(s);
     sums_gather(s->server, &t);
     add_store(&p, s, &t);
     add_process(&p, s);

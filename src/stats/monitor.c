@@ -1,11 +1,9 @@
 #include "stats/monitor.h"
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "exec/command.h"
 #include "exec/executor.h"
 #include "exec/session.h"
-#include "stats/redact.h"
 
 /* s in double quotes, with what is not printable escaped, so that a line stays a line. */
 static void add_quoted(struct buf *out, struct slice s)
@@ -43,33 +41,37 @@ static void add_quoted(struct buf *out, struct slice s)
     buf_add(out, "\"", 1);
 }
 
-void monitor_tell(struct executor *executor, struct slice line)
+void monitor_tell(struct executor *executor, struct slice lines)
 {
     for (struct session *s = executor->first; s; s = s->next)
         if (s->state.monitor)
-            s->ops->push(s, line);
+            s->ops->push(s, lines);
 }
 
-void monitor_feed(struct executor *executor, const struct session *from, const struct command *cmd,
-                  const struct slice *argv, int argc)
+static void add_line(struct buf *out, const struct books_note *note)
 {
-    struct buf line = {0};
-    int64_t now = clock_wall_us();
-    buf_addf(&line, "+%lld.%06lld [%u ", (long long)(now / 1000000), (long long)(now % 1000000),
-             from->state.db);
-    if (from->unix_socket) /* by the server's side of it: the client's has no name */
-        buf_addf(&line, "unix:%s]", executor->config->unixsocket);
-    else
-        buf_addf(&line, "%s]", from->addr);
-    for (int i = 0; i < argc; i++) {
-        buf_add(&line, " ", 1);
-        add_quoted(&line, redact(cmd, argv, i));
+    buf_addf(out, "+%lld.%06lld [%u %s]", (long long)(note->wall_us / 1000000),
+             (long long)(note->wall_us % 1000000), note->db, note->from);
+    for (int i = 0; i < note->nargs; i++) {
+        buf_add(out, " ", 1);
+        add_quoted(out, note->argv[i].shown);
     }
-    buf_add(&line, "\r\n", 2);
-    uint32_t mine = atomic_load_explicit(&executor->nmonitors, memory_order_relaxed);
-    if (mine)
-        monitor_tell(executor, buf_slice(&line));
-    if (atomic_load_explicit(&executor->server->nmonitors, memory_order_relaxed) != mine)
-        buf_add_slice(&executor->lines, buf_slice(&line));
-    buf_release(&line);
+    buf_add(out, "\r\n", 2);
+}
+
+void monitor_feed(struct executor *executor, const struct books_note *notes)
+{
+    const struct server *all = executor->server;
+    struct buf lines = {0};
+    for (const struct books_note *note = notes; note; note = note->next)
+        if (note->monitored)
+            add_line(&lines, note);
+    for (uint32_t i = 0; i < all->nexecutors && lines.len; i++) {
+        struct executor *to = all->executors[i];
+        if (to == executor)
+            monitor_tell(to, buf_slice(&lines));
+        else if (atomic_load_explicit(&to->nmonitors, memory_order_relaxed))
+            to->tell_monitors(to, buf_slice(&lines));
+    }
+    buf_release(&lines);
 }

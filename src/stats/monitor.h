@@ -4,15 +4,13 @@
 
 #include "base/slice.h"
 
-struct command;
+struct books_note;
 struct executor;
-struct session;
 
-/* Sends a command that has just run to every monitoring client, whichever server's it is. */
-void monitor_feed(struct executor *executor, const struct session *from, const struct command *cmd,
-                  const struct slice *argv, int argc);
+/* Sends the commands among these that are monitored to every monitoring client, whichever server's it is. */
+void monitor_feed(struct executor *executor, const struct books_note *notes);
 
-/* Sends a line to this server's monitoring clients. */
-void monitor_tell(struct executor *executor, struct slice line);
+/* Sends lines to this server's monitoring clients. */
+void monitor_tell(struct executor *executor, struct slice lines);
 
 #endif

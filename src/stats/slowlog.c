@@ -3,16 +3,11 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "exec/args.h"
 #include "exec/command.h"
 #include "exec/executor.h"
-#include "exec/session.h"
-#include "stats/redact.h"
-
-#define MAX_ARGS      32 /* kept of a command; the last one tells how many more there were */
-#define MAX_ARG_BYTES 128
+#include "stats/stats.h"
 
 struct slowlog_arg {
     char *p;
@@ -37,15 +32,16 @@ struct slowlog {
     int64_t next_id;
 };
 
-static struct slowlog_arg copy_arg(struct slice s)
+static struct slowlog_arg copy_arg(const struct books_word *word)
 {
-    if (s.n <= MAX_ARG_BYTES)
-        return (struct slowlog_arg){mem_strndup(s), s.n};
-    size_t cap = MAX_ARG_BYTES + 40;
+    if (word->length <= BOOKS_SLOW_BYTES)
+        return (struct slowlog_arg){mem_strndup(word->shown), word->length};
+    size_t cap = BOOKS_SLOW_BYTES + 40;
     char *text = mem_alloc(cap);
-    memcpy(text, s.p, MAX_ARG_BYTES);
-    int n = snprintf(text + MAX_ARG_BYTES, cap - MAX_ARG_BYTES, "... (%zu more bytes)", s.n - MAX_ARG_BYTES);
-    return (struct slowlog_arg){text, MAX_ARG_BYTES + (size_t)n};
+    memcpy(text, word->shown.p, BOOKS_SLOW_BYTES);
+    int n = snprintf(text + BOOKS_SLOW_BYTES, cap - BOOKS_SLOW_BYTES, "... (%zu more bytes)",
+                     word->length - BOOKS_SLOW_BYTES);
+    return (struct slowlog_arg){text, BOOKS_SLOW_BYTES + (size_t)n};
 }
 
 static void entry_free(struct slowlog_entry *e)
@@ -84,66 +80,49 @@ void slowlog_free(struct slowlog *log)
     mem_free(log);
 }
 
-struct slowlog_entry *slowlog_entry(const struct session *session, const struct command *cmd,
-                                    const struct slice *argv, int argc, int64_t us)
+static struct slowlog_entry *make_entry(const struct books_note *note)
 {
-    int kept = argc > MAX_ARGS ? MAX_ARGS : argc;
+    int kept = note->argc > BOOKS_SLOW_WORDS ? BOOKS_SLOW_WORDS : note->argc;
     struct slowlog_entry *e = mem_zalloc(sizeof *e + (size_t)kept * sizeof e->argv[0]);
-    e->time = clock_wall_us() / 1000000;
-    e->us = us;
-    e->addr = mem_strdup(session->addr);
-    e->name = mem_strdup(session_text(session, SESSION_NAME));
+    e->time = note->wall_us / 1000000;
+    e->us = note->us;
+    e->addr = mem_strdup(note->addr);
+    e->name = mem_strdup(note->name);
     e->argc = kept;
-    for (int i = 0; i < kept; i++) {
+    for (int i = 0; i < kept; i++)
+        e->argv[i] = copy_arg(&note->argv[i]);
+    if (note->argc > kept) { /* the last one tells how many more there were */
         char more[40];
-        struct slice arg = redact(cmd, argv, i);
-        if (i == MAX_ARGS - 1 && argc > MAX_ARGS) {
-            int n = snprintf(more, sizeof more, "... (%d more arguments)", argc - MAX_ARGS + 1);
-            arg = slice_of(more, (size_t)n);
-        }
-        e->argv[i] = copy_arg(arg);
+        int n = snprintf(more, sizeof more, "... (%d more arguments)", note->argc - kept + 1);
+        mem_free(e->argv[kept - 1].p);
+        e->argv[kept - 1] = (struct slowlog_arg){mem_strdup(more), (size_t)n};
     }
     return e;
 }
 
-struct slowlog_entry *slowlog_join(struct slowlog_entry *e, struct slowlog_entry *older)
+void slowlog_add(struct slowlog *log, const struct books_note *note, size_t max_len)
 {
-    e->older = older;
-    if (older)
-        older->newer = e;
-    return e;
-}
-
-void slowlog_drop(struct slowlog_entry *list)
-{
-    for (struct slowlog_entry *e = list, *older; e; e = older) {
-        older = e->older;
-        entry_free(e);
-    }
-}
-
-void slowlog_add(struct slowlog *log, struct slowlog_entry *list, size_t max_len)
-{
-    struct slowlog_entry *e = list;
-    if (!list)
-        return;
-    while (e->older)
-        e = e->older;
+    struct slowlog_entry *e = make_entry(note);
     pthread_mutex_lock(&log->lock);
-    for (struct slowlog_entry *newer; e; e = newer) { /* from the oldest */
-        newer = e->newer;
-        e->id = log->next_id++;
-        e->older = log->newest;
-        e->newer = NULL;
-        *(log->newest ? &log->newest->newer : &log->oldest) = e;
-        log->newest = e;
-        log->len++;
-    }
+    e->id = log->next_id++;
+    e->older = log->newest;
+    *(log->newest ? &log->newest->newer : &log->oldest) = e;
+    log->newest = e;
+    log->len++;
     slowlog_trim(log, max_len);
     pthread_mutex_unlock(&log->lock);
 }
 
 /* ---- SLOWLOG ---- */
+
+/* With what ran before in the same batch. */
+static struct slowlog *open_log(const struct call *c)
+{
+    struct slowlog *log = c->executor->server->slowlog;
+    stats_post(c->executor);
+    pthread_mutex_lock(&log->lock);
+    return log;
+}
 
 static enum status slowlog_get(struct call *c)
 {
@@ -155,8 +134,7 @@ static enum status slowlog_get(struct call *c)
     if (c->argc == 3 &&
         !arg_range(c, 2, -1, INT64_MAX, &count, "ERR count should be greater than or equal to -1"))
         return ST_OK;
-    struct slowlog *log = c->executor->server->slowlog;
-    pthread_mutex_lock(&log->lock);
+    struct slowlog *log = open_log(c);
     size_t n = count >= 0 && (uint64_t)count < log->len ? (size_t)count : log->len;
     reply_array(c->reply, n);
     for (const struct slowlog_entry *e = log->newest; n > 0; e = e->older, n--) {
@@ -176,8 +154,7 @@ static enum status slowlog_get(struct call *c)
 
 static enum status slowlog_len(struct call *c)
 {
-    struct slowlog *log = c->executor->server->slowlog;
-    pthread_mutex_lock(&log->lock);
+    struct slowlog *log = open_log(c);
     reply_integer(c->reply, (int64_t)log->len);
     pthread_mutex_unlock(&log->lock);
     return ST_OK;
@@ -185,8 +162,7 @@ static enum status slowlog_len(struct call *c)
 
 static enum status slowlog_reset(struct call *c)
 {
-    struct slowlog *log = c->executor->server->slowlog;
-    pthread_mutex_lock(&log->lock);
+    struct slowlog *log = open_log(c);
     slowlog_trim(log, 0);
     pthread_mutex_unlock(&log->lock);
     reply_ok(c->reply);

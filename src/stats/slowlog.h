@@ -6,28 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/slice.h"
 #include "exec/command.h"
 
-struct session;
+struct books_note;
 struct slowlog;
-struct slowlog_entry;
 
 struct slowlog *slowlog_new(void);
 void slowlog_free(struct slowlog *log);
 
-/* A command that took long, with copies of its arguments (shortened). */
-struct slowlog_entry *slowlog_entry(const struct session *session, const struct command *cmd,
-                                    const struct slice *argv, int argc, int64_t us);
-
-/* Entries can wait in lists, newest first, until it is known whether they stand (see retry.h): one more. */
-struct slowlog_entry *slowlog_join(struct slowlog_entry *e, struct slowlog_entry *older);
-
-/* Takes over a list, which may be NULL; forgets the oldest beyond max_len. */
-void slowlog_add(struct slowlog *log, struct slowlog_entry *list, size_t max_len);
-
-/* Frees a list, which may be NULL. */
-void slowlog_drop(struct slowlog_entry *list);
+/* A command that took long is remembered (shortened); the oldest beyond max_len are forgotten. */
+void slowlog_add(struct slowlog *log, const struct books_note *note, size_t max_len);
 
 extern const struct command slowlog_commands[];
 

@@ -38,6 +38,12 @@ static void add_stats(struct executor_stats *to, const struct executor_stats *fr
     add_rate(&to->output, &from->output);
 }
 
+static void add_errors(struct error_counts *to, const struct error_counts *from)
+{
+    for (uint32_t i = 0; i < from->n; i++)
+        error_counts_add(to, from->at[i].code, from->at[i].count);
+}
+
 static void add_engine(struct engine_stats *to, const struct engine_stats *from)
 {
     to->batches += from->batches;
@@ -85,10 +91,12 @@ void sums_gather(struct server *all, struct sums *ret)
         const struct executor *s = all->executors[i];
         const struct engine_stats *engine = engine_get_stats(s->engine);
         add_stats(&ret->stats, &s->stats);
-        for (uint32_t j = 0; j < s->errors.n; j++)
-            error_counts_add(&ret->errors, s->errors.at[j].code, s->errors.at[j].count);
+        books_sum(&s->books, &ret->stats);
+        add_errors(&ret->errors, &s->errors);
+        add_errors(&ret->errors, &s->books.errors);
         add_engine(&ret->engine, engine);
-        ret->unsaved += engine->dirty - s->saved_dirty;
+        engine_add_tally(&ret->engine, engine_tally(s->engine));
+        ret->unsaved += engine->dirty + engine_tally(s->engine)->dirty - s->saved_dirty;
         add_cache(ret, engine_cache(s->engine));
         add_memory(&ret->memory, engine_memory(s->engine));
         ret->client_memory += executor_client_memory(s);
@@ -108,21 +116,41 @@ enum status sums_store(const struct executor *s, struct store_info *ret, struct 
     return st;
 }
 
-struct command_sums sums_command(const struct server *all, int index)
+/* Only the server that asks may be in a transaction. */
+static void add_books(struct command_sums *t, const struct books *b, uint32_t index)
 {
+    for (size_t i = 0; i < b->ncalls; i++) {
+        if (b->calls[i].command != index)
+            continue;
+        t->calls++;
+        t->us += (uint64_t)b->calls[i].us;
+        t->failed += b->calls[i].failed;
+    }
+    for (size_t i = 0; i < b->nevents; i++)
+        t->rejected += b->events[i].kind == BOOKS_REJECTED && b->events[i].which == index;
+}
+
+struct command_sums sums_command(const struct executor *s, int index)
+{
+    const struct server *all = s->server;
     struct command_sums t = {0};
     for (uint32_t i = 0; i < all->nexecutors; i++) {
-        const struct command_stat *s = &all->executors[i]->command_stats[index];
-        t.calls += histogram_count(&s->us);
-        t.us += histogram_sum(&s->us);
-        t.rejected += s->rejected;
-        t.failed += s->failed;
+        const struct command_stat *stat = &all->executors[i]->command_stats[index];
+        t.calls += histogram_count(&stat->us);
+        t.us += histogram_sum(&stat->us);
+        t.rejected += stat->rejected;
+        t.failed += stat->failed;
     }
+    add_books(&t, &s->books, (uint32_t)index);
     return t;
 }
 
-void sums_command_times(const struct server *all, int index, struct histogram_view *add_to)
+void sums_command_times(const struct executor *s, int index, struct histogram_view *add_to)
 {
+    const struct server *all = s->server;
     for (uint32_t i = 0; i < all->nexecutors; i++)
         histogram_read(&all->executors[i]->command_stats[index].us, add_to);
+    for (size_t i = 0; i < s->books.ncalls; i++)
+        if (s->books.calls[i].command == (uint32_t)index)
+            histogram_view_add(add_to, (uint64_t)s->books.calls[i].us);
 }

@@ -1,5 +1,5 @@
 /* The statistics of all servers of the process, added up: for INFO, MEMORY and the metrics, whose commands
-   run while the workers stand still. */
+   run while the workers stand still. What is still in the books counts. */
 #ifndef LARDER_STATS_SUMS_H
 #define LARDER_STATS_SUMS_H
 
@@ -27,9 +27,9 @@ enum status sums_store(const struct executor *s, struct store_info *ret, struct 
 struct command_sums {
     uint64_t calls, us, rejected, failed;
 };
-struct command_sums sums_command(const struct server *all, int index);
+struct command_sums sums_command(const struct executor *s, int index);
 
-/* The times of a command's calls. Any thread may ask at any time. */
-void sums_command_times(const struct server *all, int index, struct histogram_view *add_to);
+/* The times of a command's calls. The thread of s may ask at any time. */
+void sums_command_times(const struct executor *s, int index, struct histogram_view *add_to);
 
 #endif

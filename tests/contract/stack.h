@@ -18,6 +18,7 @@
 #include "journal/journal_internal.h"
 #include "journal/replay.h"
 #include "proto/resp_reply.h"
+#include "stats/stats.h"
 #include "store/fault.h"
 
 #define BATCH_MAX   32
@@ -102,6 +103,7 @@ static inline bool stack_open(struct stack *k, const struct store_options *o, co
         return false;
     config_init(&k->config);
     server_init(&k->server);
+    stats_init(&k->server);
     executor_init(&k->executor, &k->server, &k->config, k->engine);
     session_init(&k->session, &no_socket, true);
     k->session.id = server_next_id(&k->server);
@@ -114,6 +116,7 @@ static inline void stack_close(struct stack *k)
     executor_remove_session(&k->executor, &k->session);
     session_release(&k->session);
     executor_release(&k->executor);
+    stats_release(&k->server);
     server_release(&k->server);
     config_release(&k->config);
     engine_free(k->engine);
@@ -201,6 +204,7 @@ static inline void stack_run_as(struct stack *k, struct session *session, const 
     }
     if (st == ST_OK)
         st = engine_commit(k->engine, &ticket, &err);
+    stats_post(&k->executor);
     if (st == ST_OK)
         st = stack_settle(k, ticket, &err);
     if (st != ST_OK && !k->executor.unreadable) {

@@ -19,6 +19,7 @@
 #include "exec/session.h"
 #include "http/api.h"
 #include "proto/json.h"
+#include "stats/stats.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -60,6 +61,7 @@ static void end_world(void)
     http_api_free(world.api);
     session_release(&world.session);
     executor_release(&world.executor);
+    stats_release(&world.server);
     server_release(&world.server);
     engine_free(world.engine);
     store_close(world.store);
@@ -82,6 +84,7 @@ static void make_world(void)
     CHECK_OR_DIE(store_open(&o, &world.store, &err) == ST_OK);
     CHECK_OR_DIE(engine_new(world.store, &e, &world.engine, &err) == ST_OK);
     server_init(&world.server);
+    stats_init(&world.server);
     executor_init(&world.executor, &world.server, &world.config, world.engine);
     session_init(&world.session, NULL, true);
     world.session.no_block = true;

@@ -4,6 +4,7 @@
 #include "base/process.h"
 #include "exec/command.h"
 #include "exec/executor.h"
+#include "stats/stats.h"
 #include "world.h"
 
 /* A sample's whole line is in the text. */
@@ -33,6 +34,7 @@ static void what_was_counted_is_told(void)
     REQUIRE(world_start(&w));
     config_init(&config);
     server_init(&server);
+    stats_init(&server);
     executor_init(&s, &server, &config, w.engine);
 
     render(&s, &out);
@@ -67,6 +69,7 @@ static void what_was_counted_is_told(void)
 
     buf_release(&out);
     executor_release(&s);
+    stats_release(&server);
     server_release(&server);
     config_release(&config);
     world_end(&w);

@@ -1,6 +1,6 @@
 /* Which arguments are secrets, so that MONITOR and SLOWLOG show "(redacted)" in their place. */
-#ifndef LARDER_STATS_REDACT_H
-#define LARDER_STATS_REDACT_H
+#ifndef LARDER_EXEC_REDACT_H
+#define LARDER_EXEC_REDACT_H
 
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-#include "stats/redact.h"
+#include "exec/redact.h"
 
 #include <string.h>
 

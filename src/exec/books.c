@@ -1,0 +1,130 @@
+#include "exec/books.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "exec/command.h"
+#include "exec/executor.h"
+#include "exec/redact.h"
+
+#define FIRST_CALLS 1024
+
+void books_release(struct books *b)
+{
+    mem_free(b->calls);
+    mem_free(b->events);
+    arena_release(&b->arena);
+    *b = (struct books){0};
+}
+
+void books_empty(struct books *b)
+{
+    b->ncalls = b->nevents = 0;
+    b->errors.n = 0;
+    b->nerrors = 0;
+    b->notes = b->last_note = NULL;
+    arena_reset(&b->arena);
+}
+
+void books_grow(struct books *b)
+{
+    b->cap_calls = b->cap_calls ? b->cap_calls * 2 : FIRST_CALLS;
+    b->calls = mem_realloc(b->calls, b->cap_calls * sizeof *b->calls);
+}
+
+void books_count(struct books *b, enum books_kind kind, uint32_t which)
+{
+    VEC_PUSH(b->events, b->nevents, b->cap_events) = (struct books_event){kind, which};
+}
+
+void error_counts_add(struct error_counts *e, const char *code, uint64_t n)
+{
+    uint32_t i = 0;
+    while (i < e->n && strcmp(e->at[i].code, code) != 0)
+        i++;
+    if (i == e->n) {
+        if (i == sizeof e->at / sizeof *e->at)
+            return;
+        snprintf(e->at[i].code, sizeof e->at[i].code, "%s", code);
+        e->at[i].count = 0;
+        e->n++;
+    }
+    e->at[i].count += n;
+}
+
+void books_sum(const struct books *b, struct executor_stats *to)
+{
+    to->commands += b->ncalls;
+    to->errors += b->nerrors;
+    for (size_t i = 0; i < b->nevents; i++) {
+        uint32_t which = b->events[i].which;
+        switch (b->events[i].kind) {
+        case BOOKS_REJECTED:
+            break;
+        case BOOKS_DATABASE_ERROR:
+            to->database_errors[which]++;
+            break;
+        case BOOKS_HTTP_ANSWER:
+            to->http_answers[which]++;
+            break;
+        case BOOKS_CLOSED:
+            to->closed[which]++;
+            break;
+        case BOOKS_WRONG_PASSWORD:
+            to->acl_denied_auth++;
+            break;
+        }
+    }
+}
+
+/* ---- notes ---- */
+
+static const char *copy_text(struct arena *a, const char *text)
+{
+    return arena_copy(a, slice_of(text, strlen(text) + 1)).p;
+}
+
+/* By the server's side of a Unix socket: the client's has no name. */
+static const char *shown_from(struct arena *a, const struct call *call)
+{
+    if (!call->session->unix_socket)
+        return copy_text(a, call->session->addr);
+    const char *path = call->executor->config->unixsocket;
+    size_t n = strlen(path) + sizeof "unix:";
+    char *text = arena_alloc(a, n);
+    snprintf(text, n, "unix:%s", path);
+    return text;
+}
+
+static void copy_words(struct arena *a, const struct call *call, struct books_note *note)
+{
+    for (int i = 0; i < note->nargs; i++) {
+        struct slice word = redact(call->cmd, call->argv, i);
+        note->argv[i].length = word.n;
+        if (!note->monitored && word.n > BOOKS_SLOW_BYTES)
+            word.n = BOOKS_SLOW_BYTES;
+        note->argv[i].shown = arena_copy(a, word);
+    }
+}
+
+void books_note(struct books *b, const struct call *call, const struct books_note *as)
+{
+    bool few = !as->monitored && call->argc > BOOKS_SLOW_WORDS;
+    int nargs = few ? BOOKS_SLOW_WORDS : call->argc;
+    struct books_note *note = arena_alloc(&b->arena, sizeof *note + (size_t)nargs * sizeof *note->argv);
+    *note = *as;
+    note->cmd = call->cmd;
+    note->wall_us = clock_wall_us();
+    note->db = call->session->state.db;
+    note->from = shown_from(&b->arena, call);
+    note->addr = copy_text(&b->arena, call->session->addr);
+    note->name = copy_text(&b->arena, session_text(call->session, SESSION_NAME));
+    note->argc = call->argc;
+    note->nargs = nargs;
+    copy_words(&b->arena, call, note);
+    *(b->last_note ? &b->last_note->next : &b->notes) = note;
+    b->last_note = note;
+}

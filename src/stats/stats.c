@@ -1,0 +1,68 @@
+#include "stats/stats.h"
+
+#include "engine/engine.h"
+#include "exec/command.h"
+#include "exec/executor.h"
+#include "stats/latency.h"
+#include "stats/monitor.h"
+#include "stats/slowlog.h"
+
+void stats_init(struct server *all)
+{
+    all->slowlog = slowlog_new();
+    all->latency = latency_new();
+}
+
+void stats_release(struct server *all)
+{
+    slowlog_free(all->slowlog);
+    latency_free(all->latency);
+    all->slowlog = NULL;
+    all->latency = NULL;
+}
+
+static void post_calls(struct executor *s, const struct books *b)
+{
+    for (size_t i = 0; i < b->ncalls; i++) {
+        struct command_stat *stat = &s->command_stats[b->calls[i].command];
+        histogram_add(&stat->us, (uint64_t)b->calls[i].us);
+        stat->failed += b->calls[i].failed;
+    }
+}
+
+static void post_events(struct executor *s, const struct books *b)
+{
+    for (size_t i = 0; i < b->nevents; i++)
+        if (b->events[i].kind == BOOKS_REJECTED)
+            s->command_stats[b->events[i].which].rejected++;
+    for (uint32_t i = 0; i < b->errors.n; i++)
+        error_counts_add(&s->errors, b->errors.at[i].code, b->errors.at[i].count);
+}
+
+static void post_notes(struct executor *s, const struct books *b)
+{
+    for (const struct books_note *note = b->notes; note; note = note->next) {
+        if (note->slow)
+            slowlog_add(s->server->slowlog, note, (size_t)s->config->slowlog_max_len);
+        if (note->spike)
+            latency_add(s->server->latency, note->cmd->flags & CMD_FAST ? "fast-command" : "command",
+                        note->us / 1000);
+    }
+    monitor_feed(s, b->notes);
+}
+
+void stats_post(struct executor *s)
+{
+    struct books *b = &s->books;
+    if (s->may_retry)
+        return;
+    engine_post_tally(s->engine);
+    if (!b->ncalls && !b->nevents && !b->nerrors)
+        return;
+    books_sum(b, &s->stats);
+    post_calls(s, b);
+    post_events(s, b);
+    if (b->notes)
+        post_notes(s, b);
+    books_empty(b);
+}
