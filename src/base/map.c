@@ -133,6 +133,19 @@ void map_each(const struct map *m, map_fn *fn, void *arg)
     }
 }
 
+void map_reserve(struct map *m, size_t entries)
+{
+    size_t n = FIRST_BUCKETS;
+    if (m->segments || entries == 0)
+        return;
+    while (n < entries)
+        n *= 2;
+    m->low = n - 1;
+    for (size_t at = 0; at < n; at += MAP_SEGMENT)
+        VEC_PUSH(m->segments, m->nsegments, m->segments_cap) =
+            new_segment(m, n < MAP_SEGMENT ? n : MAP_SEGMENT);
+}
+
 void map_clear(struct map *m)
 {
     size_t first = m->low + 1 < MAP_SEGMENT ? m->low + 1 : MAP_SEGMENT;

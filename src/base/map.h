@@ -80,6 +80,9 @@ static inline void map_cut(struct map *m, struct map_link **at)
 typedef void map_fn(void *arg, struct map_link *l);
 void map_each(const struct map *m, map_fn *fn, void *arg);
 
+/* A map that has no buckets yet gets them for so many entries: it does not have to grow while those come. */
+void map_reserve(struct map *m, size_t entries);
+
 /* Forgets all entries. map_clear keeps the buckets for others. */
 void map_clear(struct map *m);
 void map_release(struct map *m);

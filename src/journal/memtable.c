@@ -1,238 +1,29 @@
 /* The rows of a memtable: where they are, how they change, how changes are taken back.
 
-   A row is an entry in one hash table, found with one probe. Its states are versions, each made by one change
-   and never changed again. All of it comes from large blocks, so that a change costs no call of the allocator
-   and a table of any size is freed by freeing its blocks. Entries also hang in a list of their group, from
-   which orders are built. */
+   A row is an entry in one hash map, found with one probe. Its states are versions, each made by one change
+   and never changed again. Entries also hang in a list of their group, from which orders are built. */
 #include "journal/memtable.h"
 
 #include <assert.h>
-#include <stdalign.h>
-#include <stdlib.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
 #include "journal/memtable_internal.h"
 #include "store/rows.h"
 
-#define BLOCK_BYTES     ((size_t)512 * 1024)
-#define MIN_TABLE_BITS  10
-#define MAX_EXPECT_BITS 22
-#define MOST_DROPPED    16 /* blocks given back at once that are not needed any more */
-
-/* ---- memory ---- */
-
-struct mem_block {
-    struct mem_block *next;
-    size_t bytes;
-    alignas(max_align_t) char data[];
-};
-
-/* Under AddressSanitizer a table that is emptied gives everything back, so that using rows after it is
-   caught. */
-#if defined(__SANITIZE_ADDRESS__)
-#define KEEP_BLOCKS 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define KEEP_BLOCKS 0
-#endif
-#endif
-#ifndef KEEP_BLOCKS
-#define KEEP_BLOCKS 1
-#endif
-
-static size_t block_size(const struct mem_block *b)
-{
-    return sizeof *b + b->bytes;
-}
-
-static struct mem_block *new_block(struct memtable *m, size_t bytes)
-{
-    struct mem_block *b = m->spare_blocks;
-    if (b && bytes == BLOCK_BYTES) {
-        m->spare_blocks = b->next;
-        m->spare_bytes -= block_size(b);
-        return b;
-    }
-    b = mem_alloc(sizeof *b + bytes);
-    b->bytes = bytes;
-    return b;
-}
-
-static struct mem_block *add_block(struct memtable *m, size_t bytes)
-{
-    struct mem_block *b = new_block(m, bytes);
-    m->block_bytes += block_size(b);
-    if (bytes != BLOCK_BYTES && m->blocks) {
-        /* Large: behind the open one, whose rest stays in use. */
-        b->next = m->blocks->next;
-        m->blocks->next = b;
-        return b;
-    }
-    b->next = m->blocks;
-    m->blocks = b;
-    m->free = b->data;
-    m->nfree = bytes;
-    return b;
-}
-
-void *mem_take(struct memtable *m, size_t n)
-{
-    if (n > SIZE_MAX / 2)
-        abort();
-    n = (n + alignof(struct version) - 1) / alignof(struct version) * alignof(struct version);
-    if (n > m->nfree) {
-        struct mem_block *b = add_block(m, n > BLOCK_BYTES / 8 ? n : BLOCK_BYTES);
-        if (b != m->blocks)
-            return b->data;
-    }
-    void *p = m->free;
-    m->free += n;
-    m->nfree -= n;
-    return p;
-}
-
-/* Gives all blocks back but for up to `keep`, which will be used again. */
-static void drop_blocks(struct memtable *m, size_t keep)
-{
-    for (struct mem_block *b = m->blocks, *next; b; b = next) {
-        next = b->next;
-        if (KEEP_BLOCKS && keep && b->bytes == BLOCK_BYTES) {
-            keep--;
-            b->next = m->spare_blocks;
-            m->spare_blocks = b;
-            m->spare_bytes += block_size(b);
-        } else {
-            mem_free(b);
-        }
-    }
-    m->blocks = NULL;
-    m->block_bytes = 0;
-    m->free = NULL;
-    m->nfree = 0;
-}
-
-static void drop_spare_blocks(struct memtable *m, size_t most)
-{
-    for (struct mem_block *b; most > 0 && (b = m->spare_blocks); most--) {
-        m->spare_blocks = b->next;
-        m->spare_bytes -= block_size(b);
-        mem_free(b);
-    }
-}
-
-/* Nothing is left: the memory of what has been is used again. */
-static void when_empty(struct memtable *m)
-{
-    if (m->nrows || m->extra.count || m->ntrash)
-        return;
-    assert(!m->first_group && !m->oldest);
-    m->keys = (struct group){.count = 0};
-    m->trash = NULL;
-    memset(m->spare, 0, sizeof m->spare);
-    drop_blocks(m, m->spare_blocks ? 0 : 1);
-}
-
-/* ---- the hash table ---- */
-
-static size_t segment_buckets(const struct hash_table *t, unsigned i)
-{
-    return (size_t)1 << (t->bits + (i ? i - 1 : 0));
-}
-
-static void add_segment(struct hash_table *t)
-{
-    size_t n = segment_buckets(t, t->nsegments);
-    t->segments[t->nsegments++] = mem_zalloc(n * sizeof(struct link *));
-    t->bytes += n * sizeof(struct link *);
-}
-
-static void table_init(struct hash_table *t, unsigned bits)
-{
-    *t = (struct hash_table){.bits = bits, .low = ((size_t)1 << bits) - 1};
-    add_segment(t);
-}
-
-static void table_release(struct hash_table *t)
-{
-    for (unsigned i = 0; i < t->nsegments; i++)
-        mem_free(t->segments[i]);
-}
-
-static void table_clear(struct hash_table *t)
-{
-    for (unsigned i = 0; i < t->nsegments; i++)
-        memset(t->segments[i], 0, segment_buckets(t, i) * sizeof(struct link *));
-    t->count = 0;
-}
-
-static struct link **bucket_at(const struct hash_table *t, size_t i)
-{
-    if (i >> t->bits == 0)
-        return &t->segments[0][i];
-    unsigned top = 63 - (unsigned)__builtin_clzll(i);
-    return &t->segments[top - t->bits + 1][i - ((size_t)1 << top)];
-}
-
-static struct link **bucket_of(const struct hash_table *t, uint64_t hash)
-{
-    size_t i = hash & t->low;
-    if (i < t->split)
-        i = hash & (t->low * 2 + 1);
-    return bucket_at(t, i);
-}
-
-/* Divides one bucket in two. */
-static void grow(struct hash_table *t)
-{
-    size_t bit = t->low + 1;
-    if (t->split == 0)
-        add_segment(t);
-    struct link **from = bucket_at(t, t->split), **to = bucket_at(t, t->split + bit);
-    while (*from) {
-        struct link *l = *from;
-        if (l->hash & bit) {
-            *from = l->next;
-            l->next = *to;
-            *to = l;
-        } else {
-            from = &l->next;
-        }
-    }
-    if (++t->split > t->low) {
-        t->low = t->low * 2 + 1;
-        t->split = 0;
-    }
-}
-
-static void table_add(struct hash_table *t, struct link *l)
-{
-    if (++t->count > t->low + 1 + t->split)
-        grow(t);
-    struct link **b = bucket_of(t, l->hash);
-    l->next = *b;
-    *b = l;
-}
-
-static void table_remove(struct hash_table *t, struct link *l)
-{
-    struct link **at = bucket_of(t, l->hash);
-    while (*at != l)
-        at = &(*at)->next;
-    *at = l->next;
-    t->count--;
-}
+#define MOST_RESERVED ((size_t)1 << 22) /* buckets */
+#define MOST_DROPPED  16                /* blocks given back at once that are not needed any more */
 
 /* ---- groups ---- */
 
-static uint64_t hash_group(enum item_table table, int64_t id)
+static uint32_t hash_group(enum item_table table, int64_t id)
 {
-    return hash_bytes(slice_of(&id, sizeof id), table);
+    return (uint32_t)hash_bytes(slice_of(&id, sizeof id), table);
 }
 
-static struct group *find_group(const struct memtable *m, enum item_table table, int64_t id, uint64_t hash)
+static struct group *find_group(const struct memtable *m, enum item_table table, int64_t id, uint32_t hash)
 {
-    for (struct link *l = *bucket_of(&m->groups, hash); l; l = l->next) {
+    for (struct map_link *l = map_first(&m->groups, hash); l; l = l->next) {
         struct group *g = (struct group *)l;
         if (l->hash == hash && g->id == id && g->table == table)
             return g;
@@ -247,36 +38,41 @@ struct group *memtable_group(const struct memtable *m, enum item_table table, in
 
 static struct group *need_group(struct memtable *m, enum item_table table, int64_t id)
 {
-    uint64_t hash = hash_group(table, id);
+    uint32_t hash = hash_group(table, id);
     struct group *g = find_group(m, table, id, hash);
     if (g)
         return g;
-    g = mem_take(m, sizeof *g);
+    g = memtable_take(m, sizeof *g);
     *g = (struct group){.link.hash = hash, .table = table, .id = id, .earlier = m->last_group};
     *(m->last_group ? &m->last_group->later : &m->first_group) = g;
     m->last_group = g;
-    table_add(&m->groups, &g->link);
+    map_add(&m->groups, &g->link);
     return g;
 }
 
 static void drop_group(struct memtable *m, struct group *g)
 {
-    table_remove(&m->groups, &g->link);
+    map_remove(&m->groups, &g->link);
     *(g->earlier ? &g->earlier->later : &m->first_group) = g->later;
     *(g->later ? &g->later->earlier : &m->last_group) = g->earlier;
 }
 
 /* ---- entries ---- */
 
-static uint64_t hash_item(const struct item_ref *r)
+static uint32_t hash_key(uint32_t db, struct slice key)
 {
-    struct slice s = item_named(r->table) ? r->name : slice_of(&r->pos, sizeof r->pos);
-    return hash_bytes(s, (uint64_t)r->id * 8 + (uint64_t)r->table + ((uint64_t)1 << 40));
+    return (uint32_t)hash_bytes(key, db);
 }
 
-static struct entry *find_key(const struct memtable *m, uint32_t db, struct slice key, uint64_t hash)
+static uint32_t hash_item(const struct item_ref *r)
 {
-    for (struct link *l = *bucket_of(&m->rows, hash); l; l = l->next) {
+    struct slice s = item_named(r->table) ? r->name : slice_of(&r->pos, sizeof r->pos);
+    return (uint32_t)hash_bytes(s, (uint64_t)r->id * 8 + (uint64_t)r->table + ((uint64_t)1 << 40));
+}
+
+static struct entry *find_key(const struct memtable *m, uint32_t db, struct slice key, uint32_t hash)
+{
+    for (struct map_link *l = map_first(&m->rows, hash); l; l = l->next) {
         struct entry *e = (struct entry *)l;
         if (l->hash == hash && e->kind == KIND_KEY && e->now->key.row.db == db &&
             slice_eq(e->now->key.row.key, key))
@@ -285,9 +81,9 @@ static struct entry *find_key(const struct memtable *m, uint32_t db, struct slic
     return NULL;
 }
 
-static struct entry *find_item(const struct memtable *m, const struct item_ref *ref, uint64_t hash)
+static struct entry *find_item(const struct memtable *m, const struct item_ref *ref, uint32_t hash)
 {
-    for (struct link *l = *bucket_of(&m->rows, hash); l; l = l->next) {
+    for (struct map_link *l = map_first(&m->rows, hash); l; l = l->next) {
         struct entry *e = (struct entry *)l;
         if (l->hash == hash && e->kind == ref->table && refs_compare(&e->now->item.row.ref, ref) == 0)
             return e;
@@ -295,15 +91,15 @@ static struct entry *find_item(const struct memtable *m, const struct item_ref *
     return NULL;
 }
 
-static uint64_t hash_extra(uint8_t kind, uint32_t db)
+static uint32_t hash_extra(uint8_t kind, uint32_t db)
 {
-    return hash_bytes(slice_of(&db, sizeof db), ((uint64_t)1 << 41) + kind);
+    return (uint32_t)hash_bytes(slice_of(&db, sizeof db), ((uint64_t)1 << 41) + kind);
 }
 
 static struct entry *find_extra(const struct memtable *m, uint8_t kind, uint32_t db)
 {
-    uint64_t hash = hash_extra(kind, db);
-    for (struct link *l = *bucket_of(&m->rows, hash); l; l = l->next) {
+    uint32_t hash = hash_extra(kind, db);
+    for (struct map_link *l = map_first(&m->rows, hash); l; l = l->next) {
         struct entry *e = (struct entry *)l;
         if (l->hash == hash && e->kind == kind && (kind == KIND_NEXT_ID || e->now->db.db == db))
             return e;
@@ -312,14 +108,14 @@ static struct entry *find_extra(const struct memtable *m, uint8_t kind, uint32_t
 }
 
 /* A new entry without a version. With room for `bytes`, the row's name, behind it. */
-static struct entry *add_entry(struct memtable *m, uint8_t kind, struct group *g, uint64_t hash, size_t bytes)
+static struct entry *add_entry(struct memtable *m, uint8_t kind, struct group *g, uint32_t hash, size_t bytes)
 {
-    struct entry *e = mem_take(m, sizeof *e + bytes);
+    struct entry *e = memtable_take(m, sizeof *e + bytes);
     *e = (struct entry){.link.hash = hash, .kind = kind, .group = g, .earlier = g->last};
     *(g->last ? &g->last->later : &g->first) = e;
     g->last = e;
     g->count++;
-    table_add(&m->rows, &e->link);
+    map_add(&m->rows, &e->link);
     m->nrows += g != &m->extra;
     if (m->nrows > m->peak)
         m->peak = m->nrows;
@@ -384,7 +180,7 @@ static void drop_entry(struct memtable *m, struct entry *e)
     *(e->earlier ? &e->earlier->later : &g->first) = e->later;
     *(e->later ? &e->later->earlier : &g->last) = e->earlier;
     g->count--;
-    table_remove(&m->rows, &e->link);
+    map_remove(&m->rows, &e->link);
     m->nrows -= g != &m->extra;
     if (g->count == 0 && e->kind < ITEM_TABLES)
         drop_group(m, g);
@@ -395,7 +191,7 @@ static void drop_entry(struct memtable *m, struct entry *e)
 /* A new version at the end of the sequence; e may be NULL. */
 static struct version *add_version(struct memtable *m, struct entry *e, size_t bytes)
 {
-    struct version *v = mem_take(m, bytes);
+    struct version *v = memtable_take(m, bytes);
     v->older = m->newest;
     v->newer = NULL;
     v->before = e ? e->now : m->trash;
@@ -426,7 +222,7 @@ static void set_fresh(struct entry *e, struct version *v)
 
 void memtable_put_key(struct memtable *m, const struct key_row *row, bool fresh, int64_t ticket)
 {
-    uint64_t hash = hash_bytes(row->key, row->db);
+    uint32_t hash = hash_key(row->db, row->key);
     struct entry *e = find_key(m, row->db, row->key, hash);
     struct slice name;
     if (e) {
@@ -454,7 +250,7 @@ void memtable_put_key(struct memtable *m, const struct key_row *row, bool fresh,
 static struct version *change_item(struct memtable *m, const struct item_ref *ref, size_t value, bool fresh,
                                    int64_t ticket)
 {
-    uint64_t hash = hash_item(ref);
+    uint32_t hash = hash_item(ref);
     struct entry *e = find_item(m, ref, hash);
     struct item_ref own = *ref;
     if (e) {
@@ -524,6 +320,18 @@ mem_mark memtable_mark(const struct memtable *m)
     return m->next;
 }
 
+/* Nothing is left: the memory of what has been is used again. */
+static void when_empty(struct memtable *m)
+{
+    if (m->nrows || m->extra.count || m->ntrash)
+        return;
+    assert(!m->first_group && !m->oldest);
+    m->keys = (struct group){.count = 0};
+    m->trash = NULL;
+    memset(m->spare, 0, sizeof m->spare);
+    memtable_drop_blocks(m, m->spare_blocks ? 0 : 1);
+}
+
 static void undo(struct memtable *m, const struct version *v)
 {
     struct entry *e = v->entry;
@@ -582,43 +390,38 @@ void memtable_leave(struct memtable *m, mem_mark from, mem_mark to)
 
 /* ---- the table ---- */
 
-static unsigned bits_for(size_t expect)
+static void reserve(struct map *map, size_t likely)
 {
-    unsigned bits = MIN_TABLE_BITS;
-    while (bits < MAX_EXPECT_BITS && (size_t)1 << bits < expect)
-        bits++;
-    return bits;
+    map_reserve(map, likely < MOST_RESERVED ? likely : MOST_RESERVED);
 }
 
-struct memtable *memtable_new(size_t expect)
+struct memtable *memtable_new(size_t likely_rows)
 {
     struct memtable *m = mem_zalloc(sizeof *m);
-    table_init(&m->rows, bits_for(expect));
-    table_init(&m->groups, MIN_TABLE_BITS);
+    reserve(&m->rows, likely_rows);
     return m;
 }
 
 /* Buckets that are far too many would have to be cleared each time. */
-static void renew_table(struct hash_table *t, size_t expect)
+static void renew_map(struct map *map, size_t likely)
 {
-    unsigned bits = bits_for(expect);
-    if (t->low + 1 <= (size_t)4 << bits) {
-        table_clear(t);
+    if (map_buckets(map) <= likely * 4) {
+        map_clear(map);
         return;
     }
-    table_release(t);
-    table_init(t, bits);
+    map_release(map);
+    reserve(map, likely);
 }
 
-struct memtable *memtable_renew(struct memtable *m, size_t expect)
+struct memtable *memtable_renew(struct memtable *m, size_t likely_rows)
 {
     if (!m)
-        return memtable_new(expect);
+        return memtable_new(likely_rows);
     size_t ngroups = m->groups.count;
-    drop_spare_blocks(m, MOST_DROPPED); /* the last round did without them */
-    drop_blocks(m, SIZE_MAX);
-    renew_table(&m->rows, expect);
-    renew_table(&m->groups, ngroups);
+    memtable_drop_spare(m, MOST_DROPPED); /* the last round did without them */
+    memtable_drop_blocks(m, SIZE_MAX);
+    renew_map(&m->rows, likely_rows);
+    renew_map(&m->groups, ngroups);
     *m = (struct memtable){
         .rows = m->rows,
         .groups = m->groups,
@@ -632,10 +435,10 @@ void memtable_free(struct memtable *m)
 {
     if (!m)
         return;
-    drop_blocks(m, 0);
-    drop_spare_blocks(m, SIZE_MAX);
-    table_release(&m->rows);
-    table_release(&m->groups);
+    memtable_drop_blocks(m, 0);
+    memtable_drop_spare(m, SIZE_MAX);
+    map_release(&m->rows);
+    map_release(&m->groups);
     mem_free(m);
 }
 
@@ -652,7 +455,7 @@ struct memtable_stats memtable_stats(const struct memtable *m)
 
 const struct mem_key *memtable_key(const struct memtable *m, uint32_t db, struct slice key)
 {
-    const struct entry *e = m->keys.count ? find_key(m, db, key, hash_bytes(key, db)) : NULL;
+    const struct entry *e = m->keys.count ? find_key(m, db, key, hash_key(db, key)) : NULL;
     return e ? &e->now->key : NULL;
 }
 

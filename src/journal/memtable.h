@@ -23,21 +23,21 @@
 
 struct memtable;
 
-/* expect: how many rows there will probably be, so that the table does not have to grow while it is busy. */
-struct memtable *memtable_new(size_t expect);
+/* likely_rows: how many it will probably hold, so that the table does not have to grow while it is busy. */
+struct memtable *memtable_new(size_t likely_rows);
 void memtable_free(struct memtable *m);
 
 /* The same as freeing m and making a new one, but with m's memory: giving much memory back to the system and
    getting it again, page by page, takes longer than everything else. What a round did not need is given back
    little by little. m may be NULL. */
-struct memtable *memtable_renew(struct memtable *m, size_t expect);
+struct memtable *memtable_renew(struct memtable *m, size_t likely_rows);
 
 struct memtable_stats {
     size_t rows;  /* that have a state here, gone ones included */
     bool empty;   /* no row, no trash, no database, no next id */
     size_t bytes; /* the memory they take */
     size_t spare; /* and memory of an earlier round that has not been needed yet */
-    size_t peak;  /* most rows it has had: what the next one may expect */
+    size_t peak;  /* most rows it has had: what the next one will probably hold */
 };
 struct memtable_stats memtable_stats(const struct memtable *m);
 

@@ -1,8 +1,11 @@
-/* Private to memtable.c (rows, their versions, undoing), memtable_order.c (orders and walks) and
-   memtable_apply.c (handing a frozen table out). */
+/* Private to memtable.c (rows, their versions, undoing), memtable_blocks.c (memory), memtable_order.c (orders
+   and walks) and memtable_apply.c (handing a frozen table out). */
 #ifndef LARDER_JOURNAL_MEMTABLE_INTERNAL_H
 #define LARDER_JOURNAL_MEMTABLE_INTERNAL_H
 
+#include <stdalign.h>
+
+#include "base/map.h"
 #include "journal/memtable.h"
 
 /* What a row is: a value of enum item_table, or one of these. */
@@ -24,15 +27,9 @@ struct version {
     };
 };
 
-/* In a hash table, as the first member of what it holds. */
-struct link {
-    struct link *next;
-    uint64_t hash;
-};
-
 struct entry {
-    struct link link;
-    struct version *now; /* never NULL; it also says which row this is */
+    struct map_link link; /* first */
+    struct version *now;  /* never NULL; it also says which row this is */
     struct group *group;
     struct entry *earlier, *later; /* of the same group, in order of creation */
     uint8_t kind;
@@ -41,7 +38,7 @@ struct entry {
 
 /* The rows that scans go through together: the items of one table and id, or all keys. */
 struct group {
-    struct link link;
+    struct map_link link; /* first */
     enum item_table table;
     int64_t id;
     struct group *earlier, *later; /* all groups of items */
@@ -54,25 +51,12 @@ struct group {
     struct order *orders;
 };
 
-/* Buckets 0 .. low + split are in use, where low + 1 is a power of two: those below split have been divided
-   already and are addressed with one bit more. They live in segments that never move, each as large as all
-   before it together. */
-#define TABLE_SEGMENTS 40
-struct hash_table {
-    struct link **segments[TABLE_SEGMENTS];
-    unsigned bits; /* the first segment has 1 << bits buckets */
-    unsigned nsegments;
-    size_t low, split;
-    size_t count;
-    size_t bytes;
-};
-
 struct mem_block;
 
 #define ORDER_LEAF_SIZES 5
 
 struct memtable {
-    struct hash_table rows, groups;
+    struct map rows, groups;
     struct group keys;  /* KIND_KEY */
     struct group extra; /* KIND_DB, KIND_NEXT_ID */
     struct group *first_group, *last_group;
@@ -92,8 +76,26 @@ struct memtable {
     struct leaf *spare[ORDER_LEAF_SIZES]; /* leaves of orders to be used again, by their size */
 };
 
+/* ---- memtable_blocks.c ---- */
+
+/* From another block. n is a multiple of the alignment. */
+void *memtable_take_more(struct memtable *m, size_t n) __attribute__((returns_nonnull));
+
+/* Gives all blocks back but for up to `keep`, which will be used again; gives up to `most` of those back. */
+void memtable_drop_blocks(struct memtable *m, size_t keep);
+void memtable_drop_spare(struct memtable *m, size_t most);
+
 /* Memory that lives until the table is emptied. */
-void *mem_take(struct memtable *m, size_t n) __attribute__((returns_nonnull));
+static inline void *memtable_take(struct memtable *m, size_t n)
+{
+    n = (n + alignof(struct version) - 1) / alignof(struct version) * alignof(struct version);
+    if (n > m->nfree)
+        return memtable_take_more(m, n);
+    void *p = m->free;
+    m->free += n;
+    m->nfree -= n;
+    return p;
+}
 
 /* Numbers and names as unsigned numbers that compare as they do; of a name, eight bytes from a place on. */
 static inline uint64_t rank_of_number(int64_t v)

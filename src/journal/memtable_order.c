@@ -56,7 +56,7 @@ static struct leaf *new_leaf(struct memtable *m, unsigned size)
     if (l)
         m->spare[size] = l->spare;
     else
-        l = mem_take(m, sizeof *l + ((size_t)LEAF_MIN << size) * sizeof l->at[0]);
+        l = memtable_take(m, sizeof *l + ((size_t)LEAF_MIN << size) * sizeof l->at[0]);
     *l = (struct leaf){.size = size};
     return l;
 }
@@ -72,7 +72,7 @@ static void add_leaf(struct memtable *m, struct order *o, size_t place, struct l
 {
     if (o->n == o->cap) {
         size_t cap = o->cap ? o->cap * 2 : 4;
-        struct leaf_ref *leaves = mem_take(m, cap * sizeof *leaves);
+        struct leaf_ref *leaves = memtable_take(m, cap * sizeof *leaves);
         if (o->n)
             memcpy(leaves, o->leaves, o->n * sizeof *leaves);
         o->leaves = leaves;
@@ -346,7 +346,7 @@ static void fill(struct memtable *m, struct order *o, const struct group *g)
 
 static struct order *add_order(struct memtable *m, struct group *g, struct order wanted)
 {
-    struct order *o = mem_take(m, sizeof *o);
+    struct order *o = memtable_take(m, sizeof *o);
     *o = wanted;
     fill(m, o, g);
     o->other = g->orders;

@@ -87,6 +87,25 @@ static void what_was_added_is_found(void)
     mem_free(all);
 }
 
+static void buckets_can_be_had_beforehand(void)
+{
+    struct entry *all = new_entries(ENTRIES);
+    for (size_t n = 1; n <= ENTRIES; n = n * 3 + 1) {
+        struct map m = {0};
+        map_reserve(&m, n);
+        size_t buckets = map_buckets(&m), bytes = m.bytes;
+        CHECK(buckets >= n);
+        for (size_t i = 0; i < n; i++)
+            add(&m, &all[i]);
+        CHECK(all_found(&m, all, ENTRIES));
+        CHECK(map_buckets(&m) == buckets && m.bytes == bytes);
+        for (size_t i = 0; i < n; i++)
+            take_out(&m, &all[i]);
+        map_release(&m);
+    }
+    mem_free(all);
+}
+
 static void a_map_that_empties_gives_its_buckets_back(void)
 {
     struct map m = {0};
@@ -170,6 +189,7 @@ int main(int argc, char **argv)
     CHECK_MAIN(argc, argv);
     RUN(an_empty_map_has_nothing);
     RUN(what_was_added_is_found);
+    RUN(buckets_can_be_had_beforehand);
     RUN(a_map_that_empties_gives_its_buckets_back);
     RUN(any_order_will_do);
     RUN(entries_are_replaced_cut_out_and_walked_over);
