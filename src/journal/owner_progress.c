@@ -123,6 +123,13 @@ static void settle(struct journal_store *s, const struct written_group *w)
         o->first_pending = o->npending = 0;
 }
 
+/* The thread applies the frozen memtable until it knows that all is over, which the owner may have found out
+   first: that memtable is left as it is. Nobody reads it any more. */
+static bool may_undo(struct journal_store *s, const struct memtable *m)
+{
+    return m == active(s) || !locked(s)->failures.over;
+}
+
 /* Undoes every change set that is not durable, newest first. */
 static void undo_failed(struct journal_store *s)
 {
@@ -130,7 +137,8 @@ static void undo_failed(struct journal_store *s)
     struct journal_shared *l = locked(s);
     while (o->npending > o->first_pending) {
         const struct pending_commit *p = &o->pending[--o->npending];
-        memtable_undo(p->mem, p->from);
+        if (may_undo(s, p->mem))
+            memtable_undo(p->mem, p->from);
         if (p->mem == active(s))
             active_loses(s, p);
     }

@@ -5,6 +5,7 @@
 
 #include "admin/check.h"
 #include "base/clock.h"
+#include "base/mem.h"
 #include "contract/fixture.h"
 #include "journal/journal_internal.h"
 #include "journal/replay.h"
@@ -14,7 +15,9 @@
 
 static struct store *s, *writer; /* the store, and the session of its thread */
 static struct error err;
-static bool far; /* the database may crash while we live, as one on a server may */
+static bool far;            /* the database may crash while we live, as one on a server may */
+static struct store *reads; /* the owner's session ... */
+static bool reads_may_fail; /* ... if it can be told to fail */
 
 /* ---- opening ---- */
 
@@ -43,6 +46,8 @@ static void open_as(const struct mode *m, enum durability d)
     if (!inner || !reader)
         exit(EXIT_FAILURE);
     reader->far |= far;
+    if (reads_may_fail)
+        reader = reads = fault_new(reader);
     writer = fault_new(inner);
     CHECK_OK(journal_store_over(reader, writer, &past, &o, &m->journal, &s, &err), &err);
     if (!s)
@@ -616,6 +621,43 @@ static void what_cannot_be_written_again_is_told(void)
     far = false;
 }
 
+#define MANY 30000 /* keys: applying them takes a while */
+
+static void put_many(void)
+{
+    struct key_row *rows = mem_alloc(MANY * sizeof *rows);
+    char(*names)[16] = mem_alloc(MANY * sizeof *names);
+    for (int i = 0; i < MANY; i++) {
+        int n = snprintf(names[i], sizeof names[i], "key%d", i);
+        rows[i] = string_row(0, slice_of(names[i], (size_t)n), SLICE("v"));
+    }
+    struct changes c = {.keys = rows, .nkeys = MANY};
+    CHECK_OK(apply_now(s, &c, &err), &err);
+    mem_free(names);
+    mem_free(rows);
+}
+
+/* The owner finds out that another server has the tables while the thread applies a change set that is too
+   large for the journal. What the thread reads stays until it has ended. */
+static void nothing_is_taken_from_a_thread_that_applies(void)
+{
+    struct store_progress p;
+    int64_t until = clock_mono_us() + PATIENCE_US;
+    reads_may_fail = true;
+    open_as(&modes[2], DURABILITY_ALWAYS);
+    fault_set(writer, (struct fault){0});
+    put_many();
+    CHECK_OK(progress(&p), &err);                              /* frozen */
+    while (fault_calls(writer) < 3 && clock_mono_us() < until) /* begun, and in the midst of it */
+        pause_a_moment();
+    fault_set(reads, (struct fault){.nth = 1, .status = ST_LOCKED, .sticky = true});
+    CHECK_EQ(store_begin(s, STORE_READ, NULL, &err), ST_LOCKED);
+    CHECK_EQ(progress(&p), ST_LOCKED);
+    CHECK_EQ(store_begin(s, STORE_WRITE, NULL, &err), ST_LOCKED);
+    close_store();
+    reads_may_fail = false;
+}
+
 int main(int argc, char **argv)
 {
     CHECK_MAIN(argc, argv);
@@ -635,5 +677,7 @@ int main(int argc, char **argv)
     IN_NEW_PLACE(what_cannot_be_written_again_is_told);
     if (!server_url()) /* where nobody else writes */
         IN_NEW_PLACE(writes_of_others_are_noticed);
+    if (!server_url()) /* whose session would be lost indeed */
+        IN_NEW_PLACE(nothing_is_taken_from_a_thread_that_applies);
     return check_done();
 }
