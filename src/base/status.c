@@ -34,6 +34,7 @@ const char *status_name(enum status st)
         [ST_LOST] = "lost",
         [ST_UNKNOWN] = "unknown",
         [ST_INTERNAL] = "internal",
+        [ST_STOP] = "stop",
     };
     return (size_t)st < sizeof names / sizeof names[0] ? names[st] : "?";
 }

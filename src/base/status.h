@@ -1,4 +1,4 @@
-/* How an operation ended. Absence is a value, never a status: these are failures. */
+/* How an operation ended. Absence is a value, never a status: these are failures, but for ST_STOP. */
 #ifndef LARDER_BASE_STATUS_H
 #define LARDER_BASE_STATUS_H
 
@@ -17,9 +17,10 @@ enum status {
     ST_MISSING,  /* the thing named does not exist */
     ST_LOST,     /* what was acknowledged is not in the database any more */
     ST_UNKNOWN,  /* a commit whose outcome nobody knows */
-    ST_INTERNAL  /* a broken invariant of ours */
+    ST_INTERNAL, /* a broken invariant of ours */
+    ST_STOP /* a callback's alone: it has seen enough. Whoever calls it ends the walk and returns ST_OK */
 };
-#define STATUSES (ST_INTERNAL + 1)
+#define STATUSES (ST_INTERNAL + 1) /* that an operation may end with */
 
 /* Filled by the site that fails; code repeats the returned status. */
 struct error {
@@ -28,6 +29,12 @@ struct error {
 };
 
 #define MUST_CHECK __attribute__((warn_unused_result))
+
+/* What a walk returns whose last callback returned st. */
+static inline enum status status_of_walk(enum status st)
+{
+    return st == ST_STOP ? ST_OK : st;
+}
 
 /* Fills err and returns code, so that a failing site is one line. err may be NULL. */
 enum status error_set(struct error *err, enum status code, const char *fmt, ...)

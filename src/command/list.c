@@ -282,7 +282,7 @@ static enum status search_item(void *arg, const struct coll_item *item)
         s->places[s->n++] = at;
     }
     bool enough = (s->most && (int64_t)s->n == s->most) || (s->look && --s->look == 0);
-    return enough ? ST_MISSING : ST_OK;
+    return enough ? ST_STOP : ST_OK;
 }
 
 static enum status search(struct coll *list, bool backwards, struct search *s)
@@ -290,8 +290,7 @@ static enum status search(struct coll *list, bool backwards, struct search *s)
     int64_t last = coll_size(list) - 1;
     s->at = backwards ? last : 0;
     s->step = backwards ? -1 : 1;
-    enum status st = coll_range(list, 0, last, backwards, search_item, s);
-    return st == ST_MISSING ? ST_OK : st;
+    return coll_range(list, 0, last, backwards, search_item, s);
 }
 
 static enum status lrem(struct call *c)

@@ -36,10 +36,17 @@ static const struct {
     [ROW_ZSET] = {"listpack", "skiplist"},
 };
 
-/* The first item that does not fit the small form ends the walk. */
+struct fitting {
+    struct coll *coll;
+    bool fits; /* into the small form */
+};
+
+/* The first item that does not fit ends the walk. */
 static enum status fit_item(void *arg, const struct coll_item *item)
 {
-    return coll_item_is_small(arg, item) ? ST_OK : ST_MISSING;
+    struct fitting *f = arg;
+    f->fits = coll_item_is_small(f->coll, item);
+    return f->fits ? ST_OK : ST_STOP;
 }
 
 /* Nobody remembers: as Redis would make it of these items today. */
@@ -54,10 +61,11 @@ static enum status derive_form(struct call *c, int i, enum row_type type, enum r
     *ret = FORM_LARGE;
     if (coll_size(coll) > view_form_limit(c->view, type)->items)
         return ST_OK;
-    st = coll_each(coll, fit_item, coll);
-    if (st == ST_OK)
+    struct fitting f = {coll, true};
+    st = coll_each(coll, fit_item, &f);
+    if (st == ST_OK && f.fits)
         *ret = FORM_SMALL;
-    return st == ST_MISSING ? ST_OK : st;
+    return st;
 }
 
 static enum status coll_encoding(struct call *c, int i, const struct row *row, const char **ret)

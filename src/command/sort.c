@@ -237,7 +237,7 @@ static enum status add_wanted(void *arg, const struct coll_item *item)
     struct skipping *k = arg;
     int64_t place = k->place++;
     if (place > k->s->to)
-        return ST_MISSING;
+        return ST_STOP;
     return place < k->s->from ? ST_OK : add_element(k->s, item);
 }
 
@@ -254,8 +254,7 @@ static enum status load_range(struct sorting *s, int64_t from, int64_t to)
     if (!s->as_is)
         return coll_each(s->coll, add_element, s);
     struct skipping k = {s, 0};
-    enum status st = coll_each(s->coll, add_wanted, &k);
-    return st == ST_MISSING && k.place > to ? ST_OK : st;
+    return coll_each(s->coll, add_wanted, &k);
 }
 
 static int64_t clamp(int64_t v, int64_t min, int64_t max)

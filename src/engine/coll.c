@@ -19,7 +19,7 @@ static enum status load_item(void *arg, const struct item_row *row)
 {
     struct load *l = arg;
     resident_append(l->res, row);
-    return l->res->bytes > RESIDENT_BYTES ? ST_MISSING : ST_OK;
+    return l->res->bytes > RESIDENT_BYTES ? ST_STOP : ST_OK;
 }
 
 static struct resident *oversize(int64_t id, enum item_table table)
@@ -40,7 +40,7 @@ static enum status load(struct coll *c)
         .limit = UINT32_MAX,
     };
     enum status st = view_scan_items(c->v, &q, load_item, &l);
-    if (st == ST_MISSING && l.res->bytes > RESIDENT_BYTES) {
+    if (st == ST_OK && l.res->bytes > RESIDENT_BYTES) {
         resident_free(l.res);
         residents_add(&c->v->residents, oversize(c->id, c->table));
         return ST_OK;
@@ -406,14 +406,16 @@ enum status coll_walk_row(void *walk, const struct item_row *row)
     if (w->most && w->seen == w->most)
         return ST_CORRUPT;
     w->seen++;
-    return w->fn(w->arg, &item);
+    enum status st = w->fn(w->arg, &item);
+    w->stopped = st == ST_STOP;
+    return st;
 }
 
 enum status coll_walk_all(struct coll *c, const struct item_scan *q, int64_t n, coll_fn *fn, void *arg)
 {
     struct coll_walk w = {.fn = fn, .arg = arg, .most = n, .hide_until = hide_until(c)};
     enum status st = view_scan_items(c->v, q, coll_walk_row, &w);
-    if (st == ST_OK && w.seen < n)
+    if (st == ST_OK && w.seen < n && !w.stopped)
         return error_set(c->v->err, ST_CORRUPT, "of %lld items %lld were found", (long long)n,
                          (long long)w.seen);
     if (st == ST_CORRUPT && w.seen == n)
@@ -486,7 +488,7 @@ static enum status each_resident(const struct coll *c, int64_t from, int64_t lim
         struct coll_item item = coll_from_member(resident_at(c->res, (size_t)i));
         st = hidden(c, &item) ? ST_OK : fn(arg, &item);
     }
-    return st;
+    return status_of_walk(st);
 }
 
 enum status coll_piece(struct coll *c, struct slice after, uint32_t limit, coll_fn *fn, void *arg)
@@ -521,7 +523,7 @@ enum status coll_page(struct coll *c, int64_t *cursor, int64_t count, coll_fn *f
             struct coll_item item = coll_from_member(resident_at(c->res, (size_t)i));
             enum status st = hidden(c, &item) ? ST_OK : fn(arg, &item);
             if (st != ST_OK)
-                return st;
+                return status_of_walk(st);
         }
         return ST_OK;
     }

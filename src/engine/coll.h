@@ -94,8 +94,8 @@ enum status coll_put_known(struct coll *c, const struct coll_item *item,
    fields that have expired.) */
 enum status coll_at(struct coll *c, int64_t ord, struct coll_item *ret) MUST_CHECK;
 
-/* Every item, in no particular order; fn must not write. Anything but ST_OK from fn ends the walk and is
- * returned. */
+/* Every item, in no particular order; fn must not write. ST_STOP from fn ends the walk, which returns ST_OK
+   then; anything else but ST_OK ends it and is returned. */
 typedef enum status coll_fn(void *arg, const struct coll_item *item);
 enum status coll_each(struct coll *c, coll_fn *fn, void *arg) MUST_CHECK;
 

@@ -43,6 +43,7 @@ struct coll_walk {
     coll_fn *fn;
     void *arg;
     int64_t seen;       /* how many were shown */
+    bool stopped;       /* fn has ended it: ST_STOP */
     int64_t most;       /* when there is one more, the walk ends with ST_CORRUPT; 0: any number */
     int64_t hide_until; /* fields that expired until then are left out; 0: none is */
 };

@@ -189,7 +189,7 @@ enum status coll_range(struct coll *c, int64_t from, int64_t to, bool reverse, c
             struct coll_item item = {.value = member_value(resident_at(c->res, (size_t)i))};
             st = fn(arg, &item);
         }
-        return st;
+        return status_of_walk(st);
     }
     struct item_scan q = {
         .table = ITEM_LIST,

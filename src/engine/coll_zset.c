@@ -328,7 +328,7 @@ static enum status walk_memory(struct coll *c, int64_t from, int64_t to, bool re
         struct coll_item item = coll_from_member(sorted[reverse ? to - i : from + i]);
         st = fn(arg, &item);
     }
-    return st;
+    return status_of_walk(st);
 }
 
 enum status coll_by_rank(struct coll *c, int64_t from, int64_t to, bool reverse, coll_fn *fn, void *arg)
@@ -365,7 +365,7 @@ enum status coll_by_rank(struct coll *c, int64_t from, int64_t to, bool reverse,
     }
     struct coll_walk w = {.fn = fn, .arg = arg};
     st = view_scan_items(c->v, &q, coll_walk_row, &w);
-    if (st == ST_OK && w.seen != to - from + 1)
+    if (st == ST_OK && w.seen != to - from + 1 && !w.stopped)
         st = error_set(c->v->err, ST_CORRUPT, "members %lld to %lld of %lld are not all there",
                        (long long)from, (long long)to, (long long)c->size);
     return st;

@@ -120,20 +120,13 @@ struct pick {
     struct slice key;
 };
 
-/* Keeps the first key and ends the walk, which has to be told by a status of its own. */
+/* Keeps the first key and ends the walk. */
 static enum status pick_first(void *arg, struct slice key, const struct key_row *row)
 {
     struct pick *p = arg;
     (void)row;
-    if (!p->key.p)
-        p->key = arena_copy(p->arena, key);
-    return ST_MISSING;
-}
-
-static enum status pick_from(struct view *v, struct key_walk *w, const struct key_scan *q)
-{
-    enum status st = store_scan_keys(v->store, q, walk_row, w, v->err);
-    return w->found ? ST_OK : st;
+    p->key = arena_copy(p->arena, key);
+    return ST_STOP;
 }
 
 /* The highest seq below a number, 0 when there is none. */
@@ -168,11 +161,11 @@ enum status view_random_key(struct view *v, uint32_t db, struct arena *arena, st
     struct key_scan q = {.order = KEYS_BY_SEQ_DESC, .now = view_now(v), .limit = RANDOM_ROWS};
     for (int i = 0; st == ST_OK && all && !w.found && i < RANDOM_TRIES; i++) {
         q.seq_below = random_seq(v, table, all);
-        st = pick_from(v, &w, &q);
+        st = store_scan_keys(v->store, &q, walk_row, &w, v->err);
     }
     struct key_scan every = {.db = w.number, .order = KEYS_BY_KEY, .now = q.now, .limit = UINT32_MAX};
     if (st == ST_OK && all && !w.found)
-        st = pick_from(v, &w, &every);
+        st = store_scan_keys(v->store, &every, walk_row, &w, v->err);
     *ret = p.key;
     return st;
 }

@@ -20,9 +20,6 @@
 #define LAYERS     2
 #define FEW_POINTS 8
 
-/* How a callback of ours stops a read when there have been rows enough. */
-#define STOP ST_CONFLICT
-
 /* The newest state of a row in the first n layers, NULL when they know nothing of it. */
 static const struct mem_key *find_key(const struct layers *l, int n, uint32_t db, struct slice key)
 {
@@ -56,6 +53,7 @@ struct points {
     const struct key_ref *keys;
     const struct item_ref *items;
     size_t n, at; /* those before were handed out */
+    bool stopped; /* the caller has seen enough */
     store_key_fn *key_fn;
     store_item_fn *item_fn;
     void *arg;
@@ -64,12 +62,16 @@ struct points {
 /* A key's row, wherever it is from. */
 static enum status hand_point(void *arg, const struct key_row *row)
 {
-    const struct points *p = arg;
-    if (row->type != ROW_NONE || row->seq == 0)
-        return p->key_fn(p->arg, row);
-    struct key_row gone = *row;
-    gone.seq = 0;
-    return p->key_fn(p->arg, &gone);
+    struct points *p = arg;
+    struct key_row gone;
+    if (row->type == ROW_NONE && row->seq != 0) {
+        gone = *row;
+        gone.seq = 0;
+        row = &gone;
+    }
+    enum status st = p->key_fn(p->arg, row);
+    p->stopped = st == ST_STOP;
+    return st;
 }
 
 /* Hands out what memory has of the keys up to the one given, or of all that are left. */
@@ -108,7 +110,14 @@ enum status merge_get_keys(const struct layers *l, const struct key_ref *refs, s
         k ? store_get_keys(l->tables, missing, k, k == n ? hand_point : point_key, &p, err) : ST_OK;
     if (missing != few)
         mem_free(missing);
-    return st == ST_OK && k < n ? keys_up_to(&p, NULL) : st;
+    return status_of_walk(st == ST_OK && k < n && !p.stopped ? keys_up_to(&p, NULL) : st);
+}
+
+static enum status hand_item_point(struct points *p, const struct item_row *row)
+{
+    enum status st = p->item_fn(p->arg, row);
+    p->stopped = st == ST_STOP;
+    return st;
 }
 
 static enum status items_up_to(struct points *p, const struct item_row *row)
@@ -118,7 +127,7 @@ static enum status items_up_to(struct points *p, const struct item_row *row)
         const struct mem_item *item = find_item(p->l, LAYERS, ref);
         if (!item && row && refs_compare(&row->ref, ref) == 0)
             return ST_OK;
-        enum status st = item && !item->gone ? p->item_fn(p->arg, &item->row) : ST_OK;
+        enum status st = item && !item->gone ? hand_item_point(p, &item->row) : ST_OK;
         if (st != ST_OK)
             return st;
     }
@@ -130,7 +139,7 @@ static enum status point_item(void *arg, const struct item_row *row)
     struct points *p = arg;
     enum status st = items_up_to(p, row);
     p->at++;
-    return st == ST_OK ? p->item_fn(p->arg, row) : st;
+    return st == ST_OK ? hand_item_point(p, row) : st;
 }
 
 enum status merge_get_items(const struct layers *l, const struct item_ref *refs, size_t n, store_item_fn *fn,
@@ -146,7 +155,7 @@ enum status merge_get_items(const struct layers *l, const struct item_ref *refs,
         k ? store_get_items(l->tables, missing, k, k == n ? fn : point_item, k == n ? arg : &p, err) : ST_OK;
     if (missing != few)
         mem_free(missing);
-    return st == ST_OK && k < n ? items_up_to(&p, NULL) : st;
+    return status_of_walk(st == ST_OK && k < n && !p.stopped ? items_up_to(&p, NULL) : st);
 }
 
 /* ---- scans of items ---- */
@@ -177,8 +186,8 @@ static enum status hand_item(struct item_merge *g, const struct item_row *row)
         return ST_OK;
     }
     enum status st = g->fn(g->arg, row);
-    g->enough = st == ST_OK && --g->left == 0;
-    return g->enough ? STOP : st;
+    g->enough = st == ST_STOP || (st == ST_OK && --g->left == 0);
+    return g->enough ? ST_STOP : st;
 }
 
 static int compare_items(const struct item_scan *q, const struct item_row *x, const struct item_row *y)
@@ -239,9 +248,7 @@ enum status merge_scan_items(const struct layers *l, const struct item_scan *q, 
     all.skip = 0;
     all.limit = table_limit(q->skip, q->limit, known);
     enum status st = store_scan_items(l->tables, &all, item_of_tables, &g, err);
-    if (st == ST_OK)
-        st = items_before(&g, NULL);
-    return g.enough ? ST_OK : st;
+    return status_of_walk(st == ST_OK && !g.enough ? items_before(&g, NULL) : st);
 }
 
 static enum status count_item(void *arg, const struct item_row *row)
@@ -353,8 +360,8 @@ static enum status find_dead(const struct layers *l, int layer, const struct key
 static enum status hand_key(struct key_merge *g, const struct key_row *row)
 {
     enum status st = g->fn(g->arg, row);
-    g->enough = st == ST_OK && --g->left == 0;
-    return g->enough ? STOP : st;
+    g->enough = st == ST_STOP || (st == ST_OK && --g->left == 0);
+    return g->enough ? ST_STOP : st;
 }
 
 static enum status hand_memory_key(struct key_merge *g, int layer)
@@ -423,9 +430,7 @@ static enum status scan_merged(struct key_merge *g, struct error *err)
     struct key_scan all = *q;
     all.limit = table_limit(0, q->limit, known);
     enum status st = store_scan_keys(l->tables, &all, key_of_tables, g, err);
-    if (st == ST_OK)
-        st = keys_before(g, NULL);
-    return g->enough ? ST_OK : st;
+    return status_of_walk(st == ST_OK && !g->enough ? keys_before(g, NULL) : st);
 }
 
 enum status merge_scan_keys(const struct layers *l, const struct key_scan *q, store_key_fn *fn, void *arg,

@@ -144,8 +144,8 @@ struct changes {
     bool appeared; /* a list or a sorted set is there now where there was none */
 };
 
-/* Called for each row; anything but ST_OK stops the read, which then returns that status. Must not call the
-   store. */
+/* Called for each row. ST_STOP ends the read, which then returns ST_OK; so does anything else but ST_OK, and
+   is returned. Must not call the store. */
 typedef enum status store_key_fn(void *arg, const struct key_row *row);
 typedef enum status store_item_fn(void *arg, const struct item_row *row);
 
@@ -266,7 +266,7 @@ struct journal_state {
     int64_t last;     /* the highest seq of its rows; 0: there are none */
 };
 
-/* A row of the journal. */
+/* A row of the journal. Anything but ST_OK ends the reading, and is returned. */
 typedef enum status store_journal_fn(void *arg, int64_t seq, struct slice row);
 
 /* Called from another thread; must not call the store. */
@@ -450,25 +450,25 @@ static inline MUST_CHECK enum status store_confirm(struct store *s, struct error
 static inline MUST_CHECK enum status store_get_keys(struct store *s, const struct key_ref *refs, size_t n,
                                                     store_key_fn *fn, void *arg, struct error *err)
 {
-    return s->ops->get_keys(s, refs, n, fn, arg, err);
+    return status_of_walk(s->ops->get_keys(s, refs, n, fn, arg, err));
 }
 
 static inline MUST_CHECK enum status store_get_items(struct store *s, const struct item_ref *refs, size_t n,
                                                      store_item_fn *fn, void *arg, struct error *err)
 {
-    return s->ops->get_items(s, refs, n, fn, arg, err);
+    return status_of_walk(s->ops->get_items(s, refs, n, fn, arg, err));
 }
 
 static inline MUST_CHECK enum status store_scan_keys(struct store *s, const struct key_scan *q,
                                                      store_key_fn *fn, void *arg, struct error *err)
 {
-    return s->ops->scan_keys(s, q, fn, arg, err);
+    return status_of_walk(s->ops->scan_keys(s, q, fn, arg, err));
 }
 
 static inline MUST_CHECK enum status store_scan_items(struct store *s, const struct item_scan *q,
                                                       store_item_fn *fn, void *arg, struct error *err)
 {
-    return s->ops->scan_items(s, q, fn, arg, err);
+    return status_of_walk(s->ops->scan_items(s, q, fn, arg, err));
 }
 
 /* How many members of a sorted set are in a range BY_SCORE that has both ends and is below_max, or how many

@@ -199,7 +199,8 @@ struct rows {
     size_t nkeys;
     struct item_row *items;
     size_t nitems;
-    size_t stop_after; /* 0: never; else the callback then answers ST_CONFLICT */
+    size_t stop_after;     /* 0: never; else the callback then answers ... */
+    enum status stop_with; /* ... this; ST_OK: ST_CONFLICT */
     struct buf bytes[256];
     size_t nbytes;
 };
@@ -213,6 +214,11 @@ static inline struct slice keep(struct rows *r, struct slice s)
     return buf_slice(b);
 }
 
+static inline enum status stop_status(const struct rows *r)
+{
+    return r->stop_with ? r->stop_with : ST_CONFLICT;
+}
+
 static inline enum status add_key(void *arg, const struct key_row *k)
 {
     struct rows *r = arg;
@@ -221,7 +227,7 @@ static inline enum status add_key(void *arg, const struct key_row *k)
     r->keys[r->nkeys].key = keep(r, k->key);
     r->keys[r->nkeys].value = keep(r, k->value);
     r->nkeys++;
-    return r->stop_after && r->nkeys >= r->stop_after ? ST_CONFLICT : ST_OK;
+    return r->stop_after && r->nkeys >= r->stop_after ? stop_status(r) : ST_OK;
 }
 
 static inline enum status add_item(void *arg, const struct item_row *i)
@@ -232,7 +238,7 @@ static inline enum status add_item(void *arg, const struct item_row *i)
     r->items[r->nitems].ref.name = keep(r, i->ref.name);
     r->items[r->nitems].value = keep(r, i->value);
     r->nitems++;
-    return r->stop_after && r->nitems >= r->stop_after ? ST_CONFLICT : ST_OK;
+    return r->stop_after && r->nitems >= r->stop_after ? stop_status(r) : ST_OK;
 }
 
 static inline void rows_release(struct rows *r)

@@ -432,6 +432,7 @@ struct found {
     struct key_row keys[KEYS + 1];
     struct item_row items[NAMES + 1];
     size_t n, stop;
+    enum status with; /* how it stops */
 };
 
 static enum status take_key(void *arg, const struct key_row *k)
@@ -448,7 +449,7 @@ static enum status take_key(void *arg, const struct key_row *k)
         SAME(k->value.n == 0);
         f->keys[f->n - 1].value = SLICE("");
     }
-    return f->stop && f->n == f->stop ? ST_FULL : ST_OK;
+    return f->stop && f->n == f->stop ? f->with : ST_OK;
 }
 
 static enum status take_item(void *arg, const struct item_row *i)
@@ -461,7 +462,7 @@ static enum status take_item(void *arg, const struct item_row *i)
     SAME(slice_eq(want->row.value, i->value));
     own->ref.name = want->row.ref.name;
     own->value = want->row.value;
-    return f->stop && f->n == f->stop ? ST_FULL : ST_OK;
+    return f->stop && f->n == f->stop ? f->with : ST_OK;
 }
 
 static void compare_item_scan(void)
@@ -470,9 +471,10 @@ static void compare_item_scan(void)
     struct item_scan q = any_item_scan();
     size_t n = expect_items(&w.now, &q, want), skip = q.skip < n ? q.skip : n;
     n = n - skip < q.limit ? n - skip : q.limit;
-    struct found f = {.stop = chance(10) && n ? 1 + (size_t)roll((int64_t)n) : 0};
+    struct found f = {.stop = chance(10) && n ? 1 + (size_t)roll((int64_t)n) : 0,
+                      .with = chance(50) ? ST_FULL : ST_STOP};
     enum status st = merge_scan_items(&w.l, &q, take_item, &f, &err);
-    SAME(st == (f.stop ? ST_FULL : ST_OK));
+    SAME(st == (f.stop && f.with == ST_FULL ? ST_FULL : ST_OK));
     SAME(f.n == (f.stop ? f.stop : n));
     bool seen[NAMES] = {false};
     for (size_t i = 0; i < f.n && i < n; i++) {
@@ -509,9 +511,10 @@ static void compare_key_scan(void)
     struct key_scan q = any_key_scan(w.seq);
     size_t n = expect_keys(&w.now, &q, want);
     n = n < q.limit ? n : q.limit;
-    struct found f = {.stop = chance(10) && n ? 1 + (size_t)roll((int64_t)n) : 0};
+    struct found f = {.stop = chance(10) && n ? 1 + (size_t)roll((int64_t)n) : 0,
+                      .with = chance(50) ? ST_FULL : ST_STOP};
     enum status st = merge_scan_keys(&w.l, &q, take_key, &f, &err);
-    SAME(st == (f.stop ? ST_FULL : ST_OK));
+    SAME(st == (f.stop && f.with == ST_FULL ? ST_FULL : ST_OK));
     SAME(f.n == (f.stop ? f.stop : n));
     bool seen[KEYS] = {false};
     for (size_t i = 0; i < f.n && i < n; i++) {

@@ -352,6 +352,37 @@ static void scans_what_has_expired(void)
     }
 }
 
+/* Whoever has seen enough says so, and nothing has failed. */
+static void a_read_ends_early(void)
+{
+    struct key_row k[3] = {string_row(0, SLICE("a"), SLICE("1")), string_row(0, SLICE("b"), SLICE("2")),
+                           string_row(0, SLICE("c"), SLICE("3"))};
+    struct item_row i[3] = {{.ref = {ITEM_LIST, .id = 1, .pos = 0}, .value = SLICE("x")},
+                            {.ref = {ITEM_LIST, .id = 1, .pos = 1}, .value = SLICE("y")},
+                            {.ref = {ITEM_LIST, .id = 1, .pos = 2}, .value = SLICE("z")}};
+    struct changes first = {.keys = k, .nkeys = 2, .items = i, .nitems = 2};
+    struct changes second = {.keys = k + 2, .nkeys = 1, .items = i + 2, .nitems = 1};
+    REQUIRE_OK(apply_now(s, &first, &err), &err);
+    REQUIRE_OK(apply_now(s, &second, &err), &err);
+    struct key_ref keys[] = {{0, SLICE("c")}, {0, SLICE("b")}, {0, SLICE("a")}};
+    struct item_ref items[] = {i[2].ref, i[1].ref, i[0].ref};
+    struct key_scan all_keys = {.order = KEYS_BY_KEY, .limit = 9};
+    struct item_scan all_items = {.table = ITEM_LIST, .id = 1, .order = ITEMS_BY_POS, .limit = 9};
+    for (size_t n = 1; n <= 3; n++) {
+        struct rows r[4];
+        for (int j = 0; j < 4; j++)
+            r[j] = (struct rows){.stop_after = n, .stop_with = ST_STOP};
+        CHECK_OK(store_get_keys(s, keys, 3, add_key, &r[0], &err), &err);
+        CHECK_OK(store_scan_keys(s, &all_keys, add_key, &r[1], &err), &err);
+        CHECK_OK(store_get_items(s, items, 3, add_item, &r[2], &err), &err);
+        CHECK_OK(store_scan_items(s, &all_items, add_item, &r[3], &err), &err);
+        for (int j = 0; j < 4; j++) {
+            CHECK_EQ(r[j].nkeys + r[j].nitems, n);
+            rows_release(&r[j]);
+        }
+    }
+}
+
 /* ---- transactions ---- */
 
 static void rollback_leaves_nothing(void)
@@ -544,6 +575,7 @@ static void all(void)
     CONTRACT(scans_ranges_both_ways);
     CONTRACT(scans_expired_behind_a_place);
     CONTRACT(scans_what_has_expired);
+    CONTRACT(a_read_ends_early);
     CONTRACT(rollback_leaves_nothing);
     CONTRACT(misuse_is_an_error);
     CONTRACT(databases_are_kept);
