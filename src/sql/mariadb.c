@@ -292,12 +292,12 @@ static enum status take_answer(struct mariadb *m, const struct written *w, struc
             *q->ret_changed = m->changed;
         m->changed = 0;
     }
-    if (q->expect && inserted(m, q->nrows) != 0)
-        st = error_set(err, q->unexpected, "%s: %s", m->base.place, q->expect);
+    if (q->must_change && inserted(m, q->nrows) != 0)
+        st = error_set(err, q->unchanged, "%s: %s", m->base.place, q->must_change);
     return st;
 }
 
-/* Reads past what is left of a packet's answers after a callback or an expectation failed. */
+/* Reads past what is left of a packet's answers after a callback failed, or a row was not there to be changed. */
 static void skip_answers(struct mariadb *m)
 {
     struct error ignored;
@@ -310,8 +310,8 @@ static void skip_answers(struct mariadb *m)
 /* A statement that wants its rows to be there makes NULL of what must not be NULL where they are not. */
 static enum status fail_statement(struct mariadb *m, const struct request *q, struct error *err)
 {
-    if (q->expect && mysql_errno(m->conn) == ER_BAD_NULL_ERROR)
-        return error_set(err, q->unexpected, "%s: %s", m->base.place, q->expect);
+    if (q->must_change && mysql_errno(m->conn) == ER_BAD_NULL_ERROR)
+        return error_set(err, q->unchanged, "%s: %s", m->base.place, q->must_change);
     return fail(m, err);
 }
 

@@ -277,8 +277,8 @@ static enum status take_rows(struct postgres *p, PGresult *r, const struct reque
     int64_t changed = strtoll(PQcmdTuples(r), NULL, 10);
     if (q->ret_changed)
         *q->ret_changed = changed;
-    if (q->expect && changed != (int64_t)(q->nrows ? q->nrows : 1))
-        return error_set(err, q->unexpected, "%s: %s", p->base.place, q->expect);
+    if (q->must_change && changed != (int64_t)(q->nrows ? q->nrows : 1))
+        return error_set(err, q->unchanged, "%s: %s", p->base.place, q->must_change);
     return q->fn ? hand_out(r, q) : ST_OK;
 }
 

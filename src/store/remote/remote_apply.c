@@ -90,8 +90,8 @@ static void put_some_keys(struct rstore *s, enum remote_statement which, struct 
     };
     struct request r = {.text = rtext(s, which), .params = p, .nparams = 11, .nrows = n};
     if (which == R_UPDATE_KEYS) {
-        r.expect = STALE;
-        r.unexpected = stale;
+        r.must_change = STALE;
+        r.unchanged = stale;
     }
     remote_add(s->conn, &r);
 }

@@ -33,7 +33,7 @@ static enum status newer(int64_t version, struct error *err)
                      version, REMOTE_SCHEMA_VERSION);
 }
 
-enum status remote_schema_expect(struct remote *c, struct error *err)
+enum status remote_schema_require(struct remote *c, struct error *err)
 {
     int64_t version;
     enum status st = remote_schema_version(c, &version, err);
@@ -163,7 +163,7 @@ static enum status advance_seq(struct remote *c, struct error *err)
 enum status remote_schema_ready(struct remote *c, struct error *err)
 {
     bool there = true;
-    enum status st = remote_schema_expect(c, err);
+    enum status st = remote_schema_require(c, err);
     if (st == ST_OK)
         st = remote_verify(c, true, err);
     if (st == ST_OK)

@@ -456,7 +456,7 @@ static enum status ensure_schema(struct rstore *s, struct error *err)
     if (st != ST_OK || version != 0)
         return st != ST_OK ? st : remote_schema_ready(s->conn, err);
     st = remote_schema_make(s->url, &from, &mended, err);
-    return st == ST_DENIED ? remote_schema_expect(s->conn, err) : st;
+    return st == ST_DENIED ? remote_schema_require(s->conn, err) : st;
 }
 
 static const struct store_ops rstore_ops, rshared_ops;
@@ -484,7 +484,7 @@ enum status remote_store_open(const struct store_options *o, struct store **ret,
         s->shared = s->base.contended = !s->conn->exclusive && !o->read_only;
         s->base.ops = s->shared ? &rshared_ops : &rstore_ops;
         s->told = mem_zalloc((s->databases + 1) * sizeof *s->told);
-        st = o->read_only || o->joins ? remote_schema_expect(s->conn, err) : ensure_schema(s, err);
+        st = o->read_only || o->joins ? remote_schema_require(s->conn, err) : ensure_schema(s, err);
     }
     if (st == ST_OK && o->read_only && !o->beside)
         st = remote_verify(s->conn, false, err);
