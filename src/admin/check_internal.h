@@ -5,7 +5,7 @@
 
 #include "admin/check.h"
 #include "sql/sqlite.h"
-#include "store/store.h"
+#include "store/journal_rows.h"
 
 #define CHECK_SHOWN 20 /* findings printed of each kind */
 

@@ -218,7 +218,7 @@ enum status remote_check_open(const char *url, bool owned, struct check_session 
     if (st == ST_OK && owned)
         st = rlock_try(s, err);
     if (st == ST_OK)
-        st = store_begin(k.store, owned ? STORE_WRITE : STORE_READ, NULL, err);
+        st = store_begin(k.store, owned ? STORE_WRITE : STORE_READ, NULL, NULL, err);
     if (st == ST_OK)
         st = count_pending(&k, err);
     if (st != ST_OK)

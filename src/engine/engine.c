@@ -219,30 +219,34 @@ bool engine_cannot_write(const struct engine *e)
     return e->failed || e->progress.failing;
 }
 
+/* A shared store is told what the batch has declared. */
+static enum status begin(struct engine *e, enum store_txn kind, bool *ret_changed, struct error *err)
+{
+    if (!store_shared(e->store))
+        return store_begin(e->store, kind, NULL, ret_changed, err);
+    struct store_declared d = view_declared(&e->view);
+    return store_begin(e->store, kind, &d, ret_changed, err);
+}
+
 enum status engine_begin(struct engine *e, bool write, struct error *ret_write_err, struct error *err)
 {
     bool changed = false;
     *ret_write_err = (struct error){.code = ST_OK};
     enum status st = ST_OK;
-    bool shared = store_shared(e->store);
-    if (write && shared)
-        view_tell_store(&e->view);
     if (write)
-        st = store_begin(e->store, STORE_WRITE, &changed, ret_write_err);
+        st = begin(e, STORE_WRITE, &changed, ret_write_err);
     if (st != ST_OK && st != ST_BUSY && !e->later) /* the others tell with their progress */
         note_failure(e, st);
     e->in_write = write && st == ST_OK;
-    if (!e->in_write && shared)
-        view_tell_store(&e->view);
     if (!e->in_write)
-        st = store_begin(e->store, STORE_READ, &changed, err);
+        st = begin(e, STORE_READ, &changed, err);
     if (st != ST_OK) {
         view_undeclare(&e->view);
         return st;
     }
     e->stats.batches++;
     st = engine_begun(e, changed, err);
-    if (st == ST_OK && !shared && e->view.ndeclared) {
+    if (st == ST_OK && !store_shared(e->store) && e->view.ndeclared) {
         struct error ignored; /* whoever asks for a key that is missing now finds out */
         (void)view_load_declared(&e->view, &ignored);
     } else if (st != ST_OK) {
@@ -386,7 +390,8 @@ bool engine_full(const struct engine *e)
 
 void engine_on_progress(struct engine *e, store_wake_fn *fn, void *arg)
 {
-    store_on_progress(e->store, fn, arg);
+    if (e->later)
+        store_on_progress(e->store, fn, arg);
 }
 
 enum status engine_sync(struct engine *e, struct error *err)

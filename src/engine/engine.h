@@ -22,7 +22,7 @@
 #include "base/status.h"
 #include "engine/cache.h"
 #include "engine/view.h"
-#include "store/store.h"
+#include "store/deferred.h"
 
 struct engine;
 

@@ -4,6 +4,8 @@
 
 #include "engine/engine.h"
 #include "engine/view_internal.h"
+#include "store/deferred.h"
+#include "store/shared.h"
 
 struct engine {
     struct store *store;

@@ -125,7 +125,7 @@ static enum status purge(struct engine *e, enum key_order order,
     } while (st == ST_OK && !any && order == KEYS_EXPIRED && forget_place(e, now));
     if (st != ST_OK || !any || max == 0)
         return st;
-    if ((st = store_begin(e->store, STORE_WRITE_LAZY, &changed, err)) != ST_OK ||
+    if ((st = store_begin(e->store, STORE_WRITE_LAZY, NULL, &changed, err)) != ST_OK ||
         (st = engine_begun(e, changed, err)) != ST_OK)
         return st;
     engine_enter(e);

@@ -152,9 +152,9 @@ void view_bury(struct view *v, struct row *r);
 /* Writes a key's row again with a version of the caller's choosing: for changes that nobody sees. */
 void view_amend(struct view *v, struct row *old, const struct row_draft *d, int64_t version);
 
-/* Of a shared store (view_shared.c): before store_begin tells it what was declared; when the transaction has
-   begun, makes memory say what was read, and nothing else. */
-void view_tell_store(struct view *v);
+/* Of a shared store (view_shared.c): what was declared, for store_begin, which reads its rows into the view;
+   when the transaction has begun, makes memory say what was read, and nothing else. */
+struct store_declared view_declared(struct view *v);
 void view_begin_shared(struct view *v);
 void view_undeclare(struct view *v);
 

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "engine/view_internal.h"
+#include "store/shared.h"
 
 bool view_shared(const struct view *v)
 {
@@ -56,18 +57,17 @@ static void sort_declared(struct view *v)
     v->ndeclared = n;
 }
 
-void view_tell_store(struct view *v)
+struct store_declared view_declared(struct view *v)
 {
     sort_declared(v);
-    const struct store_expectation e = {.keys = v->declared,
-                                        .nkeys = v->ndeclared,
-                                        .everything = v->declared_everything,
-                                        .fn = take_row,
-                                        .arg = v};
     for (size_t i = 0; i < v->nloaded; i++) /* of a try that failed */
         row_free(v->loaded[i]);
     v->nloaded = 0;
-    store_expect(v->store, &e);
+    return (struct store_declared){.keys = v->declared,
+                                   .nkeys = v->ndeclared,
+                                   .everything = v->declared_everything,
+                                   .fn = take_row,
+                                   .arg = v};
 }
 
 static bool in_use(const struct view *v, uint32_t number)

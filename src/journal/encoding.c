@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/crc32c.h"
-#include "store/rows.h"
+#include "store/order.h"
 
 #define VERSION   1
 #define CHECKSUM  4

@@ -94,6 +94,13 @@ static void close_store(struct store *base)
 
 /* ---- opening ---- */
 
+/* What it remembers outlives connections: reconcile.c compares. */
+static uint64_t no_connection(const struct store *base)
+{
+    (void)base;
+    return 0;
+}
+
 static const struct store_ops journal_ops = {
     .close = close_store,
     .begin = owner_begin,
@@ -113,6 +120,10 @@ static const struct store_ops journal_ops = {
     .info = owner_info,
     .set_durability = owner_set_durability,
     .sync = owner_sync,
+    .connection = no_connection,
+};
+
+static const struct deferred_ops journal_deferred_ops = {
     .last_ticket = owner_last_ticket,
     .progress = owner_progress,
     .on_progress = owner_on_progress,
@@ -123,6 +134,7 @@ static struct journal_store *new_store(struct store *reader, struct store *write
 {
     struct journal_store *s = mem_zalloc(sizeof *s);
     s->base.ops = &journal_ops;
+    s->base.deferred = &journal_deferred_ops;
     s->base.far = reader->far;
     s->reader = s->owner.layers.tables = reader;
     s->writer = writer;

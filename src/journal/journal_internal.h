@@ -29,7 +29,8 @@
 #include "journal/journal.h"
 #include "journal/memtable.h"
 #include "journal/merge.h"
-#include "store/store.h"
+#include "store/deferred.h"
+#include "store/journal_rows.h"
 
 /* What one row of the journal will hold: change sets that were committed one after the other. */
 struct journal_group {

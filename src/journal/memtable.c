@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "journal/memtable_internal.h"
-#include "store/rows.h"
+#include "store/order.h"
 
 #define MOST_RESERVED ((size_t)1 << 22) /* buckets */
 #define MOST_DROPPED  16                /* blocks given back at once that are not needed any more */

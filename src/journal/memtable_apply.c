@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "store/rows.h"
+#include "store/order.h"
 
 /* What a row is sorted by; equal places are told apart by the rows. */
 struct place {

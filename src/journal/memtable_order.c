@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "store/rows.h"
+#include "store/order.h"
 
 #define LEAF_MIN    8 /* rows that a leaf has room for, doubled as it grows, */
 #define LEAF_MAX    (LEAF_MIN << (ORDER_LEAF_SIZES - 1)) /* up to this */

@@ -15,7 +15,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "store/rows.h"
+#include "store/order.h"
 
 #define LAYERS     2
 #define FEW_POINTS 8

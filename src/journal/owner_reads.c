@@ -15,7 +15,7 @@ enum status owner_begin_reading(struct journal_store *s, struct error *err)
 {
     bool changed = false;
     uint64_t commits = atomic_load(&s->atomics.commits);
-    enum status st = store_begin(s->reader, STORE_READ, &changed, err);
+    enum status st = store_begin(s->reader, STORE_READ, NULL, &changed, err);
     if (st == ST_LOCKED)
         owner_lose(s, err);
     if (st == ST_OK && store_connection(s->reader) != s->owner.reader_proven) {

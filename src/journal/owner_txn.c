@@ -64,8 +64,10 @@ static enum status confirm(struct journal_store *s, struct error *err)
     return st;
 }
 
-enum status owner_begin(struct store *base, enum store_txn kind, bool *ret_changed, struct error *err)
+enum status owner_begin(struct store *base, enum store_txn kind, const struct store_declared *d,
+                        bool *ret_changed, struct error *err)
 {
+    (void)d;
     struct journal_store *s = journal_store_of(base);
     struct owner_txn *t = &s->owner.txn;
     struct error why;
@@ -119,18 +121,8 @@ struct resolving {
     struct key_row *keys;
     struct key_ref *refs;
     size_t *places; /* among keys */
-    size_t n, at;
+    size_t n;
 };
-
-static enum status take_seq(void *arg, const struct key_row *k)
-{
-    struct resolving *r = arg;
-    while (r->at < r->n && !(r->refs[r->at].db == k->db && slice_eq(r->refs[r->at].key, k->key)))
-        r->at++;
-    if (r->at < r->n)
-        r->keys[r->places[r->at]].seq = k->seq;
-    return ST_OK;
-}
 
 static bool in_table(const struct journal_store *s, const struct key_row *k)
 {
@@ -145,7 +137,7 @@ static bool in_table(const struct journal_store *s, const struct key_row *k)
 static enum status take_seqs(struct journal_store *s, struct resolving *r, struct error *err)
 {
     int64_t *seqs = mem_alloc(r->n * sizeof *seqs);
-    enum status st = s->reader->ops->get_seqs(s->reader, r->refs, r->n, seqs, err);
+    enum status st = store_get_seqs(s->reader, r->refs, r->n, seqs, err);
     for (size_t i = 0; st == ST_OK && i < r->n; i++)
         if (seqs[i])
             r->keys[r->places[i]].seq = seqs[i];
@@ -169,8 +161,7 @@ static enum status resolve(struct journal_store *s, struct changes *c, struct er
     }
     enum status st = r.n ? owner_ready(s, err) : ST_OK;
     if (st == ST_OK && r.n)
-        st = s->reader->ops->get_seqs ? take_seqs(s, &r, err)
-                                      : store_get_keys(s->reader, r.refs, r.n, take_seq, &r, err);
+        st = take_seqs(s, &r, err);
     mem_free(r.refs);
     mem_free(r.places);
     return st;
@@ -260,7 +251,7 @@ enum status owner_reserve_ids(struct store *base, int64_t n, int64_t *ret_first,
 {
     struct journal_store *s = journal_store_of(base);
     bool own = !s->owner.txn.open;
-    enum status st = own ? owner_begin(base, STORE_WRITE, NULL, err) : ST_OK;
+    enum status st = own ? owner_begin(base, STORE_WRITE, NULL, NULL, err) : ST_OK;
     if (st != ST_OK)
         return st;
     if (!s->owner.txn.writing)

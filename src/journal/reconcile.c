@@ -49,7 +49,7 @@ void reconcile_release(struct journal_store *s)
 
 static enum status begin(struct journal_store *s, enum store_txn kind, uint64_t connection, struct error *err)
 {
-    enum status st = store_begin(s->writer, kind, NULL, err);
+    enum status st = store_begin(s->writer, kind, NULL, NULL, err);
     if (st != ST_OK || store_connection(s->writer) == connection)
         return st;
     store_rollback(s->writer);

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "journal/encoding.h"
+#include "store/journal_rows.h"
 
 #define SLICE_ROWS  50000
 #define SORT_ROWS   65536
@@ -120,7 +121,7 @@ static enum status take_row(void *arg, int64_t seq, struct slice row)
 static enum status apply_slice(struct store *writer, struct mem_apply *a, int64_t last, bool *ret_more,
                                struct error *err)
 {
-    enum status st = store_begin(writer, STORE_WRITE_LAZY, NULL, err);
+    enum status st = store_begin(writer, STORE_WRITE_LAZY, NULL, NULL, err);
     if (st != ST_OK)
         return st;
     st = apply_some(writer, a, ret_more, err);
@@ -152,7 +153,7 @@ static enum status apply_all(struct store *writer, const struct replay *r, struc
 
 static enum status read_all(struct store *writer, struct replay *r, struct error *err)
 {
-    enum status st = store_begin(writer, STORE_READ, NULL, err);
+    enum status st = store_begin(writer, STORE_READ, NULL, NULL, err);
     if (st != ST_OK)
         return st;
     st = store_journal_state(writer, &r->state, err);

@@ -26,7 +26,7 @@ static enum status begin_again(struct journal_store *s, enum store_txn kind, boo
 {
     enum status st = reconcile_writer(s, err);
     if (st == ST_OK)
-        st = store_begin(s->writer, kind, ret_others, err);
+        st = store_begin(s->writer, kind, NULL, ret_others, err);
     if (st != ST_OK || is_proven(s))
         return st;
     store_rollback(s->writer);
@@ -38,7 +38,7 @@ enum status writer_begin(struct journal_store *s, enum store_txn kind, struct er
     bool others = false;
     if (kind != STORE_READ)
         writer_writes_begin(s);
-    enum status st = store_begin(s->writer, kind, &others, err);
+    enum status st = store_begin(s->writer, kind, NULL, &others, err);
     if (st == ST_OK && !is_proven(s)) {
         store_rollback(s->writer);
         st = begin_again(s, kind, &others, err);

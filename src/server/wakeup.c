@@ -4,6 +4,7 @@
 
 #include "engine/engine.h"
 #include "server/worker_internal.h"
+#include "store/shared.h"
 
 #define LINGER_US 10000000 /* how long it goes on listening when nobody waits any more */
 #define TRUST_US  1000000  /* how long after the beginning something may yet appear unheard */
@@ -48,7 +49,7 @@ bool wakeup_tend(struct worker *w, bool somebody_waits)
     if (somebody_waits)
         b->wanted_us = worker_now(w);
     bool on = worker_now(w) - b->wanted_us < LINGER_US;
-    if (!store_listen(store, on, &told)) {
+    if (!store_shared(store) || !store_listen(store, on, &told)) {
         wakeup_release(w);
         return false;
     }

@@ -94,9 +94,9 @@ struct request {
     size_t nrows; /* how many values the parameters with many have */
     remote_row_fn *fn;
     void *arg;
-    /* When must_change is set: every row must have been there to be changed (PostgreSQL: as many were; MariaDB:
-       none was inserted by an INSERT ... ON DUPLICATE KEY UPDATE), else it fails with this text, and with the
-       status `unchanged`. */
+    /* When must_change is set: every row must have been there to be changed (PostgreSQL: as many were;
+       MariaDB: none was inserted by an INSERT ... ON DUPLICATE KEY UPDATE), else it fails with this text, and
+       with the status `unchanged`. */
     const char *must_change;
     enum status unchanged;
     int64_t *ret_changed; /* rows changed; may be NULL. Written by remote_run */

@@ -1,6 +1,7 @@
 #include "stats/sums.h"
 
 #include "exec/command.h"
+#include "store/shared.h"
 
 static void add_counts(uint64_t *to, const uint64_t *from, size_t n)
 {

@@ -4,6 +4,9 @@
 #include <stdatomic.h>
 
 #include "base/mem.h"
+#include "store/deferred.h"
+#include "store/journal_rows.h"
+#include "store/shared.h"
 
 struct fault_store {
     struct store base;
@@ -49,15 +52,17 @@ static enum status fail(struct verdict v, struct error *err)
 }
 
 /* The body of each call: fail before or after it, or not at all. */
-#define PASS(op, ...)                                                                                        \
+#define PASS(call)                                                                                           \
     do {                                                                                                     \
-        struct fault_store *f = fault_of(s);                                                                 \
-        struct verdict v = count(f, false);                                                                  \
+        struct store *inner = fault_of(s)->inner;                                                            \
+        struct verdict v = count(fault_of(s), false);                                                        \
         if (v.bad && !v.late)                                                                                \
             return fail(v, err);                                                                             \
-        enum status st = f->inner->ops->op(f->inner, __VA_ARGS__);                                           \
+        enum status st = call;                                                                               \
         return st == ST_OK && v.bad ? fail(v, err) : st;                                                     \
     } while (0)
+
+/* ---- every store ---- */
 
 static void do_close(struct store *s)
 {
@@ -68,68 +73,69 @@ static void do_close(struct store *s)
 }
 
 /* A begin that fails has begun nothing, whenever it fails. */
-static enum status do_begin(struct store *s, enum store_txn kind, bool *ret_changed, struct error *err)
+static enum status do_begin(struct store *s, enum store_txn kind, const struct store_declared *d,
+                            bool *ret_changed, struct error *err)
 {
     struct fault_store *f = fault_of(s);
     struct verdict v = count(f, false);
-    return v.bad ? fail(v, err) : store_begin(f->inner, kind, ret_changed, err);
+    return v.bad ? fail(v, err) : store_begin(f->inner, kind, d, ret_changed, err);
 }
 
 static enum status do_get_keys(struct store *s, const struct key_ref *refs, size_t n, store_key_fn *fn,
                                void *arg, struct error *err)
 {
-    PASS(get_keys, refs, n, fn, arg, err);
+    PASS(store_get_keys(inner, refs, n, fn, arg, err));
 }
 
 static enum status do_get_items(struct store *s, const struct item_ref *refs, size_t n, store_item_fn *fn,
                                 void *arg, struct error *err)
 {
-    PASS(get_items, refs, n, fn, arg, err);
+    PASS(store_get_items(inner, refs, n, fn, arg, err));
 }
 
 static enum status do_scan_keys(struct store *s, const struct key_scan *q, store_key_fn *fn, void *arg,
                                 struct error *err)
 {
-    PASS(scan_keys, q, fn, arg, err);
+    PASS(store_scan_keys(inner, q, fn, arg, err));
 }
 
 static enum status do_scan_items(struct store *s, const struct item_scan *q, store_item_fn *fn, void *arg,
                                  struct error *err)
 {
-    PASS(scan_items, q, fn, arg, err);
+    PASS(store_scan_items(inner, q, fn, arg, err));
 }
 
 static enum status do_count_items(struct store *s, const struct item_scan *q, int64_t *ret, struct error *err)
 {
-    PASS(count_items, q, ret, err);
+    PASS(store_count_items(inner, q, ret, err));
 }
 
 static enum status do_count_dead(struct store *s, uint32_t db, int64_t now, int64_t *ret_keys,
                                  int64_t *ret_expires, struct error *err)
 {
-    PASS(count_dead, db, now, ret_keys, ret_expires, err);
+    PASS(store_count_dead(inner, db, now, ret_keys, ret_expires, err));
 }
 
 static enum status do_count_keys(struct store *s, uint32_t db, int64_t *ret_keys, int64_t *ret_expires,
                                  struct error *err)
 {
-    PASS(count_keys, db, ret_keys, ret_expires, err);
+    PASS(store_count_keys(inner, db, ret_keys, ret_expires, err));
 }
 
 static enum status do_load_dbs(struct store *s, struct db_row *dbs, size_t n, uint32_t *ret_next_number,
                                struct error *err)
 {
-    PASS(load_dbs, dbs, n, ret_next_number, err);
+    PASS(store_load_dbs(inner, dbs, n, ret_next_number, err));
 }
 
 static enum status do_reserve_ids(struct store *s, int64_t n, int64_t *ret_first, struct error *err)
 {
-    PASS(reserve_ids, n, ret_first, err);
+    PASS(store_reserve_ids(inner, n, ret_first, err));
 }
 
 static enum status do_apply(struct store *s, struct changes *c, struct error *err)
 {
-    PASS(apply, c, err);
+    PASS(store_apply(inner, c, err));
 }
 
 /* After a failed commit there is no transaction, whether it took effect or not. */
@@ -161,12 +167,12 @@ static enum status do_sweep(struct store *s, const struct sweep_budget *b, struc
 
 static enum status do_info(struct store *s, struct store_info *ret, struct error *err)
 {
-    PASS(info, ret, err);
+    PASS(store_info(inner, ret, err));
 }
 
 static enum status do_set_durability(struct store *s, enum durability d, struct error *err)
 {
-    PASS(set_durability, d, err);
+    PASS(store_set_durability(inner, d, err));
 }
 
 static enum status do_sync(struct store *s, struct error *err)
@@ -177,45 +183,6 @@ static enum status do_sync(struct store *s, struct error *err)
         return fail(v, err);
     enum status st = store_sync(f->inner, err);
     return st == ST_OK && v.bad ? fail(v, err) : st;
-}
-
-static enum status do_journal_add(struct store *s, int64_t seq, struct slice row, struct error *err)
-{
-    PASS(journal_add, seq, row, err);
-}
-
-static enum status do_journal_each(struct store *s, store_journal_fn *fn, void *arg, struct error *err)
-{
-    PASS(journal_each, fn, arg, err);
-}
-
-static enum status do_journal_applying(struct store *s, int64_t seq, struct error *err)
-{
-    PASS(journal_applying, seq, err);
-}
-
-static enum status do_journal_applied(struct store *s, int64_t seq, struct error *err)
-{
-    PASS(journal_applied, seq, err);
-}
-
-static enum status do_journal_drop(struct store *s, int64_t seq, uint32_t max, bool *ret_more,
-                                   struct error *err)
-{
-    PASS(journal_drop, seq, max, ret_more, err);
-}
-
-static enum status do_journal_state(struct store *s, struct journal_state *ret, struct error *err)
-{
-    PASS(journal_state, ret, err);
-}
-
-static enum status do_journal_forget(struct store *s, int64_t after, int64_t applied, struct error *err)
-{
-    struct store *inner = fault_of(s)->inner;
-    if (!inner->ops->journal_forget)
-        return ST_OK;
-    PASS(journal_forget, after, applied, err);
 }
 
 static uint64_t do_connection(const struct store *s)
@@ -243,20 +210,140 @@ static const struct store_ops fault_ops = {
     .info = do_info,
     .set_durability = do_set_durability,
     .sync = do_sync,
-    .journal_add = do_journal_add,
-    .journal_each = do_journal_each,
-    .journal_applying = do_journal_applying,
-    .journal_applied = do_journal_applied,
-    .journal_drop = do_journal_drop,
-    .journal_state = do_journal_state,
-    .journal_forget = do_journal_forget,
     .connection = do_connection,
 };
+
+/* ---- tables that are shared ---- */
+
+static const struct store *inner_of(const struct store *s)
+{
+    return ((const struct fault_store *)s)->inner;
+}
+
+static int64_t do_now_us(const struct store *s)
+{
+    return store_now_us(inner_of(s));
+}
+
+static bool do_listen(struct store *s, bool on, struct store_wakeup *ret)
+{
+    return store_listen(fault_of(s)->inner, on, ret);
+}
+
+static bool do_rung(struct store *s)
+{
+    return store_rung(fault_of(s)->inner);
+}
+
+static void do_counters(const struct store *s, struct store_info *add_to)
+{
+    store_counters(inner_of(s), add_to);
+}
+
+static const struct shared_ops fault_shared_ops = {
+    .now_us = do_now_us,
+    .listen = do_listen,
+    .rung = do_rung,
+    .counters = do_counters,
+};
+
+/* ---- commits that become durable later ---- */
+
+static int64_t do_last_ticket(const struct store *s)
+{
+    return store_last_ticket(inner_of(s));
+}
+
+static enum status do_progress(struct store *s, struct store_progress *ret, struct error *err)
+{
+    PASS(store_progress(inner, ret, err));
+}
+
+static void do_on_progress(struct store *s, store_wake_fn *fn, void *arg)
+{
+    store_on_progress(fault_of(s)->inner, fn, arg);
+}
+
+static const struct deferred_ops fault_deferred_ops = {
+    .last_ticket = do_last_ticket,
+    .progress = do_progress,
+    .on_progress = do_on_progress,
+};
+
+/* ---- tables under a journal ---- */
+
+static enum status do_journal_add(struct store *s, int64_t seq, struct slice row, struct error *err)
+{
+    PASS(store_journal_add(inner, seq, row, err));
+}
+
+static enum status do_journal_each(struct store *s, store_journal_fn *fn, void *arg, struct error *err)
+{
+    PASS(store_journal_each(inner, fn, arg, err));
+}
+
+static enum status do_journal_applying(struct store *s, int64_t seq, struct error *err)
+{
+    PASS(store_journal_applying(inner, seq, err));
+}
+
+static enum status do_journal_applied(struct store *s, int64_t seq, struct error *err)
+{
+    PASS(store_journal_applied(inner, seq, err));
+}
+
+static enum status do_journal_drop(struct store *s, int64_t seq, uint32_t max, bool *ret_more,
+                                   struct error *err)
+{
+    PASS(store_journal_drop(inner, seq, max, ret_more, err));
+}
+
+static enum status do_journal_state(struct store *s, struct journal_state *ret, struct error *err)
+{
+    PASS(store_journal_state(inner, ret, err));
+}
+
+static enum status do_journal_forget(struct store *s, int64_t after, int64_t applied, struct error *err)
+{
+    PASS(store_journal_forget(inner, after, applied, err));
+}
+
+static enum status do_get_seqs(struct store *s, const struct key_ref *refs, size_t n, int64_t *ret,
+                               struct error *err)
+{
+    PASS(store_get_seqs(inner, refs, n, ret, err));
+}
+
+static enum status do_confirm(struct store *s, struct error *err)
+{
+    PASS(store_confirm(inner, err));
+}
+
+static const struct journal_rows_ops fault_journal_rows_ops = {
+    .add = do_journal_add,
+    .each = do_journal_each,
+    .applying = do_journal_applying,
+    .applied = do_journal_applied,
+    .drop = do_journal_drop,
+    .forget = do_journal_forget,
+    .state = do_journal_state,
+    .get_seqs = do_get_seqs,
+    .confirm = do_confirm,
+};
+
+/* ---- faults ---- */
 
 struct store *fault_new(struct store *inner)
 {
     struct fault_store *f = mem_zalloc(sizeof *f);
-    f->base.ops = &fault_ops;
+    f->base = (struct store){
+        .ops = &fault_ops,
+        .shared = inner->shared ? &fault_shared_ops : NULL,
+        .deferred = inner->deferred ? &fault_deferred_ops : NULL,
+        .journal_rows = inner->journal_rows ? &fault_journal_rows_ops : NULL,
+        .far = inner->far,
+        .contended = inner->contended,
+    };
     f->inner = inner;
     pthread_mutex_init(&f->lock, NULL);
     return &f->base;

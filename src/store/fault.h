@@ -1,4 +1,5 @@
-/* A store that fails on purpose: it passes every call on to another one and lets the Nth fail. For tests. */
+/* A store that fails on purpose: it passes every call on to another one, whose capabilities it has, and lets
+   the Nth fail. For tests. */
 #ifndef LARDER_STORE_FAULT_H
 #define LARDER_STORE_FAULT_H
 

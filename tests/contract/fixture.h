@@ -176,7 +176,7 @@ static inline struct key_row string_row(uint32_t db, struct slice key, struct sl
 /* Applies changes in a transaction of their own. */
 static inline enum status apply_now(struct store *s, struct changes *c, struct error *err)
 {
-    enum status st = store_begin(s, STORE_WRITE, NULL, err);
+    enum status st = store_begin(s, STORE_WRITE, NULL, NULL, err);
     if (st != ST_OK)
         return st;
     st = store_apply(s, c, err);

@@ -234,8 +234,8 @@ static void expect_refusal(void)
 {
     struct store_progress p;
     int64_t first;
-    CHECK_EQ(store_begin(s, STORE_WRITE, NULL, &err), ST_FULL);
-    CHECK_EQ(store_begin(s, STORE_WRITE_LAZY, NULL, &err), ST_FULL);
+    CHECK_EQ(store_begin(s, STORE_WRITE, NULL, NULL, &err), ST_FULL);
+    CHECK_EQ(store_begin(s, STORE_WRITE_LAZY, NULL, NULL, &err), ST_FULL);
     CHECK_EQ(store_reserve_ids(s, 1, &first, &err), ST_FULL);
     CHECK_EQ(store_sync(s, &err), ST_FULL);
     CHECK_OK(store_progress(s, &p, &err), &err);
@@ -246,7 +246,7 @@ static void wait_for_room(void)
 {
     int64_t until = clock_mono_us() + PATIENCE_US;
     enum status st;
-    while ((st = store_begin(s, STORE_WRITE, NULL, &err)) == ST_FULL && clock_mono_us() < until)
+    while ((st = store_begin(s, STORE_WRITE, NULL, NULL, &err)) == ST_FULL && clock_mono_us() < until)
         pause_a_moment();
     CHECK_OK(st, &err);
     store_rollback(s);

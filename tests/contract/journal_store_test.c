@@ -164,10 +164,10 @@ static void a_transaction_that_changes_nothing_has_no_ticket(void)
     open_as(&modes[0], DURABILITY_ALWAYS);
     CHECK_OK(put(1), &err);
     int64_t ticket = store_last_ticket(s);
-    CHECK_OK(store_begin(s, STORE_WRITE, NULL, &err), &err);
+    CHECK_OK(store_begin(s, STORE_WRITE, NULL, NULL, &err), &err);
     CHECK_OK(store_commit(s, &err), &err);
     CHECK_EQ(store_last_ticket(s), ticket);
-    CHECK_OK(store_begin(s, STORE_READ, NULL, &err), &err);
+    CHECK_OK(store_begin(s, STORE_READ, NULL, NULL, &err), &err);
     CHECK_OK(store_commit(s, &err), &err);
     CHECK_EQ(store_last_ticket(s), ticket);
     close_store();
@@ -276,7 +276,7 @@ static void a_failed_group_is_undone_with_all_behind_it(void)
 static bool refused(void)
 {
     struct error why;
-    enum status st = store_begin(s, STORE_WRITE, NULL, &why);
+    enum status st = store_begin(s, STORE_WRITE, NULL, NULL, &why);
     if (st == ST_OK)
         store_rollback(s);
     else
@@ -510,7 +510,7 @@ static void writes_of_others_are_noticed(void)
     for (int i = 0; i < 20; i++) { /* its own are not */
         CHECK_OK(put(i), &err);
         settle_all();
-        CHECK_OK(store_begin(s, STORE_READ, &changed, &err), &err);
+        CHECK_OK(store_begin(s, STORE_READ, NULL, &changed, &err), &err);
         CHECK(!changed);
         store_rollback(s);
         pause_a_moment();
@@ -518,7 +518,7 @@ static void writes_of_others_are_noticed(void)
     CHECK_OK(store_sync(s, &err), &err);
     outside("UPDATE larder_meta SET value = hex(randomblob(8)) WHERE name = 'created'");
     while (!changed && clock_mono_us() < until) {
-        CHECK_OK(store_begin(s, STORE_READ, &changed, &err), &err);
+        CHECK_OK(store_begin(s, STORE_READ, NULL, &changed, &err), &err);
         store_rollback(s);
         pause_a_moment();
     }
@@ -577,7 +577,7 @@ static void put_lazily(int i)
 {
     struct key_row k = string_row(0, slice_str(name_of(i)), SLICE("v"));
     struct changes c = {.keys = &k, .nkeys = 1};
-    CHECK_OK(store_begin(s, STORE_WRITE_LAZY, NULL, &err), &err);
+    CHECK_OK(store_begin(s, STORE_WRITE_LAZY, NULL, NULL, &err), &err);
     CHECK_OK(store_apply(s, &c, &err), &err);
     CHECK_OK(store_commit(s, &err), &err);
     settle_all();
@@ -615,7 +615,7 @@ static void what_cannot_be_written_again_is_told(void)
     take_back(before);
     CHECK_OK(put(1), &err);
     CHECK_EQ(settle(store_last_ticket(s), &p), ST_LOST);
-    CHECK_EQ(store_begin(s, STORE_WRITE, NULL, &err), ST_LOST);
+    CHECK_EQ(store_begin(s, STORE_WRITE, NULL, NULL, &err), ST_LOST);
     CHECK_EQ(outside_i64("SELECT count(*) FROM larder_key"), 0);
     close_store();
     far = false;
@@ -651,9 +651,9 @@ static void nothing_is_taken_from_a_thread_that_applies(void)
     while (fault_calls(writer) < 3 && clock_mono_us() < until) /* begun, and in the midst of it */
         pause_a_moment();
     fault_set(reads, (struct fault){.nth = 1, .status = ST_LOCKED, .sticky = true});
-    CHECK_EQ(store_begin(s, STORE_READ, NULL, &err), ST_LOCKED);
+    CHECK_EQ(store_begin(s, STORE_READ, NULL, NULL, &err), ST_LOCKED);
     CHECK_EQ(progress(&p), ST_LOCKED);
-    CHECK_EQ(store_begin(s, STORE_WRITE, NULL, &err), ST_LOCKED);
+    CHECK_EQ(store_begin(s, STORE_WRITE, NULL, NULL, &err), ST_LOCKED);
     close_store();
     reads_may_fail = false;
 }

@@ -352,7 +352,7 @@ static void apply_slice(void)
     SAME(c.nkeys + c.nitems + c.ngone <= rows);
     SAME(mem_apply_left(w.apply) < before);
     SAME(next_id == 0 || next_id == w.frozen_state.next_id);
-    CHECK_OK(store_begin(w.l.tables, STORE_WRITE, NULL, &err), &err);
+    CHECK_OK(store_begin(w.l.tables, STORE_WRITE, NULL, NULL, &err), &err);
     CHECK_OK(store_apply(w.l.tables, &c, &err), &err);
     if (chance(20)) {
         store_rollback(w.l.tables);

@@ -7,7 +7,7 @@
 
 #include "base/rand.h"
 #include "check.h"
-#include "store/rows.h"
+#include "store/order.h"
 
 #define DBS     3
 #define IDS     4

@@ -139,13 +139,13 @@ static void reading_beside_the_owner(void)
     struct rows r = {0};
     CHECK(get_key(reader, 0, SLICE("k"), &r));
     rows_release(&r);
-    CHECK_EQ(store_begin(reader, STORE_WRITE, NULL, &err), ST_READONLY);
+    CHECK_EQ(store_begin(reader, STORE_WRITE, NULL, NULL, &err), ST_READONLY);
     bool changed = true;
-    CHECK_OK(store_begin(reader, STORE_READ, &changed, &err), &err);
+    CHECK_OK(store_begin(reader, STORE_READ, NULL, &changed, &err), &err);
     CHECK(!changed);
     store_rollback(reader);
     put("k", "w");
-    CHECK_OK(store_begin(reader, STORE_READ, &changed, &err), &err);
+    CHECK_OK(store_begin(reader, STORE_READ, NULL, &changed, &err), &err);
     CHECK(changed);
     store_rollback(reader);
     int64_t id;
@@ -159,7 +159,7 @@ static void reading_beside_the_owner(void)
 static bool changed_outside(enum store_txn kind)
 {
     bool changed = true;
-    CHECK_OK(store_begin(s, kind, &changed, &err), &err);
+    CHECK_OK(store_begin(s, kind, NULL, &changed, &err), &err);
     store_rollback(s);
     return changed;
 }
@@ -208,7 +208,7 @@ static void checkpoints_are_no_change(void)
         struct key_row k = string_row(0, slice_of(&i, sizeof i), slice_of(big, 60000));
         bool changed = true;
         struct changes c = {.keys = &k, .nkeys = 1};
-        REQUIRE_OK(store_begin(s, STORE_WRITE, &changed, &err), &err);
+        REQUIRE_OK(store_begin(s, STORE_WRITE, NULL, &changed, &err), &err);
         CHECK(!changed);
         CHECK_OK(store_apply(s, &c, &err), &err);
         CHECK_OK(store_commit(s, &err), &err);
@@ -226,8 +226,8 @@ static void a_held_lock_is_busy(void)
     put("k", "v");
     CHECK_EQ(sqlite3_open(place.path, &db), SQLITE_OK);
     CHECK_EQ(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
-    CHECK_EQ(store_begin(s, STORE_WRITE, NULL, &err), ST_BUSY);
-    CHECK_OK(store_begin(s, STORE_READ, NULL, &err), &err); /* reads go on */
+    CHECK_EQ(store_begin(s, STORE_WRITE, NULL, NULL, &err), ST_BUSY);
+    CHECK_OK(store_begin(s, STORE_READ, NULL, NULL, &err), &err); /* reads go on */
     struct rows r = {0};
     CHECK(get_key(s, 0, SLICE("k"), &r));
     rows_release(&r);

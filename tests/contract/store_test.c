@@ -390,7 +390,7 @@ static void rollback_leaves_nothing(void)
     struct key_row k = string_row(0, SLICE("k"), SLICE("1"));
     REQUIRE_OK(put_key_now(s, &k, &err), &err);
     int64_t first_id;
-    REQUIRE_OK(store_begin(s, STORE_WRITE, NULL, &err), &err);
+    REQUIRE_OK(store_begin(s, STORE_WRITE, NULL, NULL, &err), &err);
     struct key_row rows[] = {k, string_row(0, SLICE("new"), SLICE("x"))};
     rows[0].value = SLICE("2");
     struct item_row item = {.ref = {.table = ITEM_SET, .id = 4, .name = SLICE("m")}};
@@ -437,9 +437,9 @@ static void misuse_is_an_error(void)
     struct changes none = {0};
     CHECK_EQ(store_apply(s, &none, &err), ST_INTERNAL);
     CHECK_EQ(store_commit(s, &err), ST_INTERNAL);
-    REQUIRE_OK(store_begin(s, STORE_READ, NULL, &err), &err);
+    REQUIRE_OK(store_begin(s, STORE_READ, NULL, NULL, &err), &err);
     store_rollback(s);
-    REQUIRE_OK(store_begin(s, STORE_READ, NULL, &err), &err);
+    REQUIRE_OK(store_begin(s, STORE_READ, NULL, NULL, &err), &err);
     CHECK_OK(store_commit(s, &err), &err); /* a read transaction may end either way */
 }
 
@@ -478,7 +478,7 @@ static void ids_are_never_given_twice(void)
     REQUIRE_OK(store_reserve_ids(s, 100, &a, &err), &err);
     CHECK(a > 0);
     reopen();
-    REQUIRE_OK(store_begin(s, STORE_WRITE, NULL, &err), &err);
+    REQUIRE_OK(store_begin(s, STORE_WRITE, NULL, NULL, &err), &err);
     CHECK_OK(store_reserve_ids(s, 1, &b, &err), &err);
     CHECK_OK(store_commit(s, &err), &err);
     CHECK_EQ(b, a + 100);
@@ -560,7 +560,7 @@ static void the_nth_call_fails(void)
     CHECK(get_key(f, 0, SLICE("late"), &r));
     rows_release(&r);
     for (int i = 0; i < 3; i++)
-        CHECK_EQ(store_begin(f, STORE_WRITE, NULL, &err), ST_IO);
+        CHECK_EQ(store_begin(f, STORE_WRITE, NULL, NULL, &err), ST_IO);
 }
 
 static void all(void)

@@ -4,6 +4,7 @@
 #define LARDER_TESTS_CONTRACT_SUITE_H
 
 #include "contract/fixture.h"
+#include "store/deferred.h"
 #include "store/fault.h"
 
 static inline enum status open_plain(struct store **ret, struct error *err)

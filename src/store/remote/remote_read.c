@@ -133,6 +133,31 @@ enum status rread_get_keys(struct store *base, const struct key_ref *refs, size_
     return st;
 }
 
+/* Where the seqs of rows go that come in the order in which they were asked for. */
+struct seqs {
+    const struct key_ref *refs;
+    int64_t *ret;
+    size_t n, at;
+};
+
+static enum status take_seq(void *arg, const struct key_row *k)
+{
+    struct seqs *q = arg;
+    while (q->at < q->n && !(q->refs[q->at].db == k->db && slice_eq(q->refs[q->at].key, k->key)))
+        q->at++;
+    if (q->at < q->n)
+        q->ret[q->at] = k->seq;
+    return ST_OK;
+}
+
+enum status rread_get_seqs(struct store *base, const struct key_ref *refs, size_t n, int64_t *ret,
+                           struct error *err)
+{
+    struct seqs q = {.refs = refs, .ret = ret, .n = n};
+    memset(ret, 0, n * sizeof *ret);
+    return rread_get_keys(base, refs, n, take_seq, &q, err);
+}
+
 static void ask_items(struct rstore *s, const struct item_ref *refs, size_t n, enum item_table table,
                       struct rfound *f)
 {

@@ -24,11 +24,6 @@
 
 #define TRIES 3 /* to begin, when others are in the way; the caller may try all of it again */
 
-void rshared_expect(struct store *base, const struct store_expectation *e)
-{
-    rstore_of(base)->prefetch = *e;
-}
-
 int64_t rshared_now_us(const struct store *base)
 {
     const struct rstore *s = (const struct rstore *)base;
@@ -88,11 +83,11 @@ void rshared_lock_keys(struct rstore *s, const struct key_ref *refs, size_t n)
 
 /* What the transaction will use, so far as it is known: what was declared, and after a conflict also what
    the transaction that failed had come to use, so that this time the locks are taken in order. */
-static void lock_expected(struct rstore *s)
+static void lock_declared(struct rstore *s, const struct store_declared *d)
 {
     if (s->everything)
         return;
-    add_stripes(s->again, s->prefetch.keys, s->prefetch.nkeys);
+    add_stripes(s->again, d->keys, d->nkeys);
     lock_stripes(s, s->again);
     memset(s->again, 0, sizeof s->again);
 }
@@ -104,16 +99,16 @@ void rshared_conflict(struct rstore *s)
 
 /* ---- beginning ---- */
 
-static void ask_keys(struct rstore *s, bool write, struct rfound *f)
+static void ask_keys(struct rstore *s, bool write, const struct store_declared *d, struct rfound *f)
 {
-    size_t n = s->prefetch.nkeys;
+    size_t n = d->nkeys;
     if (n == 0)
         return;
     int64_t *dbs = arena_alloc(&s->arena, n * sizeof *dbs);
     struct slice *names = arena_alloc(&s->arena, n * sizeof *names);
     for (size_t i = 0; i < n; i++) {
-        dbs[i] = s->prefetch.keys[i].db;
-        names[i] = remote_name_index(&s->arena, s->prefetch.keys[i].key);
+        dbs[i] = d->keys[i].db;
+        names[i] = remote_name_index(&s->arena, d->keys[i].key);
     }
     const struct param p[] = {param_i64s(dbs), param_slices(names)};
     struct request r = {.text = rtext(s, write ? R_GET_KEYS_LOCKED : R_GET_KEYS),
@@ -126,16 +121,17 @@ static void ask_keys(struct rstore *s, bool write, struct rfound *f)
 }
 
 /* One round trip: locks, the clock, where the databases are, the rows of the keys. */
-static enum status try_to_begin(struct rstore *s, bool write, struct rfound *f, struct error *err)
+static enum status try_to_begin(struct rstore *s, bool write, const struct store_declared *d,
+                                struct rfound *f, struct error *err)
 {
     struct rlisting l = {.dbs = s->told, .n = s->databases};
     int64_t next = s->next_number;
     memset(s->stripes, 0, sizeof s->stripes);
-    s->everything = write && s->prefetch.everything;
+    s->everything = write && d->everything;
     if (write) {
         rstore_begin_write(s);
         add_lock(s, s->everything ? R_LOCK_ALL : R_LOCK_SOME);
-        lock_expected(s);
+        lock_declared(s, d);
     } else {
         rstore_begin_read(s);
     }
@@ -143,7 +139,7 @@ static enum status try_to_begin(struct rstore *s, bool write, struct rfound *f, 
     remote_add(s->conn, &r);
     if (write || next < 0) /* who only reads makes no database */
         rstore_add_get_meta(s, "next_db_number", &next);
-    ask_keys(s, write, f);
+    ask_keys(s, write, d, f);
     enum status st = rstore_run(s, err);
     if (st == ST_OK && (l.found < s->databases || next < 0))
         st = error_set(err, ST_CORRUPT, "larder_db has no row for database %zu", l.found);
@@ -162,23 +158,23 @@ static void pause_a_little(int try)
     nanosleep(&t, NULL);
 }
 
-enum status rshared_begin(struct rstore *s, bool write, struct error *err)
+enum status rshared_begin(struct rstore *s, bool write, const struct store_declared *d, struct error *err)
 {
+    static const struct store_declared nothing;
     struct rfound f = {.store = s};
     enum status st = ST_CONFLICT;
     for (int i = 0; i < TRIES && st == ST_CONFLICT; i++) {
         if (i > 0)
             pause_a_little(i);
         f.n = 0;
-        st = try_to_begin(s, write, &f, err);
+        st = try_to_begin(s, write, d ? d : &nothing, &f, err);
         if (st != ST_OK)
             store_rollback(&s->base);
         if (st == ST_CONFLICT)
             s->asked = write ? TXN_WRITE : TXN_READ;
     }
-    for (size_t i = 0; st == ST_OK && s->prefetch.fn && i < f.n; i++)
-        st = s->prefetch.fn(s->prefetch.arg, &f.keys[i]);
-    s->prefetch = (struct store_expectation){0};
+    for (size_t i = 0; st == ST_OK && d && i < f.n; i++)
+        st = d->fn(d->arg, &f.keys[i]);
     rread_release(&f);
     return st;
 }

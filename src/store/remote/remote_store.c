@@ -152,7 +152,8 @@ static enum status do_confirm(struct store *base, struct error *err)
     return rstore_run(s, err);
 }
 
-static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_changed, struct error *err)
+static enum status do_begin(struct store *base, enum store_txn kind, const struct store_declared *d,
+                            bool *ret_changed, struct error *err)
 {
     struct rstore *s = rstore_of(base);
     if (s->conn && !remote_idle(s->conn))
@@ -160,10 +161,8 @@ static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_c
     enum status st = rstore_connected(s, err);
     if (st == ST_OK && !s->fenced) /* else its owner does that */
         st = do_confirm(base, err);
-    if (st != ST_OK) {
-        s->prefetch = (struct store_expectation){0}; /* its keys are the caller's, who goes now */
+    if (st != ST_OK)
         return st;
-    }
     assert(s->conn);
     if (ret_changed)
         *ret_changed = s->other || s->shared;
@@ -173,7 +172,7 @@ static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_c
         s->give_up_us = clock_mono_us() + (int64_t)s->timeout_ms * 1000;
     s->retrying = false;
     s->asked = kind == STORE_READ ? TXN_READ : kind == STORE_WRITE ? TXN_WRITE : TXN_LAZY;
-    if (s->shared && (st = rshared_begin(s, kind != STORE_READ, err)) != ST_OK)
+    if (s->shared && (st = rshared_begin(s, kind != STORE_READ, d, err)) != ST_OK)
         s->asked = TXN_NONE;
     return st;
 }
@@ -254,7 +253,7 @@ static enum status in_transaction(struct rstore *s,
     bool own = s->asked == TXN_NONE;
     enum status st = ST_OK;
     if (own)
-        st = do_begin(&s->base, STORE_WRITE, NULL, err);
+        st = do_begin(&s->base, STORE_WRITE, NULL, NULL, err);
     else
         st = rstore_connected(s, err);
     if (st != ST_OK)
@@ -459,12 +458,15 @@ static enum status ensure_schema(struct rstore *s, struct error *err)
     return st == ST_DENIED ? remote_schema_require(s->conn, err) : st;
 }
 
-static const struct store_ops rstore_ops, rshared_ops;
+static const struct store_ops rstore_ops;
+static const struct shared_ops rshared_ops;
+static const struct journal_rows_ops rjournal_ops;
 
 enum status remote_store_open(const struct store_options *o, struct store **ret, struct error *err)
 {
     struct rstore *s = mem_zalloc(sizeof *s);
     s->base.ops = &rstore_ops;
+    s->base.journal_rows = &rjournal_ops;
     s->base.far = true;
     s->url = mem_strdup(o->url);
     s->timeout_ms = o->timeout_ms ? o->timeout_ms : TIMEOUT_MS;
@@ -482,7 +484,7 @@ enum status remote_store_open(const struct store_options *o, struct store **ret,
     enum status st = connect_now(s, o->joins || o->beside, err);
     if (st == ST_OK) {
         s->shared = s->base.contended = !s->conn->exclusive && !o->read_only;
-        s->base.ops = s->shared ? &rshared_ops : &rstore_ops;
+        s->base.shared = s->shared ? &rshared_ops : NULL;
         s->told = mem_zalloc((s->databases + 1) * sizeof *s->told);
         st = o->read_only || o->joins ? remote_schema_require(s->conn, err) : ensure_schema(s, err);
     }
@@ -566,18 +568,43 @@ static uint64_t do_connection(const struct store *base)
     return ((const struct rstore *)base)->reconnects;
 }
 
-#define COMMON_OPS                                                                                           \
-    .close = do_close, .begin = do_begin, .get_keys = rread_get_keys, .get_items = rread_get_items,          \
-    .scan_keys = rscan_keys, .scan_items = rscan_items, .count_items = rread_count_items,                    \
-    .count_dead = rread_count_dead, .count_keys = rread_count_keys, .load_dbs = do_load_dbs,                 \
-    .reserve_ids = do_reserve_ids, .apply = rapply, .commit = do_commit, .rollback = do_rollback,            \
-    .sweep = rsweep, .confirm = do_confirm, .info = do_info, .set_durability = do_set_durability,            \
-    .sync = do_sync, .journal_add = rjournal_add, .journal_each = rjournal_each,                             \
-    .journal_applying = rjournal_applying, .journal_applied = rjournal_applied,                              \
-    .journal_drop = rjournal_drop, .journal_forget = rjournal_forget, .journal_state = rjournal_state,       \
+static const struct store_ops rstore_ops = {
+    .close = do_close,
+    .begin = do_begin,
+    .get_keys = rread_get_keys,
+    .get_items = rread_get_items,
+    .scan_keys = rscan_keys,
+    .scan_items = rscan_items,
+    .count_items = rread_count_items,
+    .count_dead = rread_count_dead,
+    .count_keys = rread_count_keys,
+    .load_dbs = do_load_dbs,
+    .reserve_ids = do_reserve_ids,
+    .apply = rapply,
+    .commit = do_commit,
+    .rollback = do_rollback,
+    .sweep = rsweep,
+    .info = do_info,
+    .set_durability = do_set_durability,
+    .sync = do_sync,
     .connection = do_connection,
+};
 
-static const struct store_ops rstore_ops = {COMMON_OPS};
-static const struct store_ops rshared_ops = {COMMON_OPS.expect = rshared_expect, .now_us = rshared_now_us,
-                                             .listen = rwake_listen, .rung = rwake_rung,
-                                             .counters = do_counters};
+static const struct shared_ops rshared_ops = {
+    .now_us = rshared_now_us,
+    .listen = rwake_listen,
+    .rung = rwake_rung,
+    .counters = do_counters,
+};
+
+static const struct journal_rows_ops rjournal_ops = {
+    .add = rjournal_add,
+    .each = rjournal_each,
+    .applying = rjournal_applying,
+    .applied = rjournal_applied,
+    .drop = rjournal_drop,
+    .forget = rjournal_forget,
+    .state = rjournal_state,
+    .get_seqs = rread_get_seqs,
+    .confirm = do_confirm,
+};

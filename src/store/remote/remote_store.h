@@ -7,9 +7,10 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "sql/remote.h"
+#include "store/journal_rows.h"
 #include "store/remote/lease.h"
-#include "store/rows.h"
-#include "store/store.h"
+#include "store/order.h"
+#include "store/shared.h"
 
 /* Statements with a fixed text, see remote_texts.c. */
 enum remote_statement {
@@ -116,9 +117,8 @@ struct rstore {
     bool careful;       /* rows were not where they should be: they are looked for by their names */
     /* Of a shared store, for the running transaction: see remote_shared.c. */
     bool shared;
-    bool retrying;      /* the last one failed because others were in the way */
-    int64_t give_up_us; /* when that is told rather than tried again */
-    struct store_expectation prefetch;
+    bool retrying;                  /* the last one failed because others were in the way */
+    int64_t give_up_us;             /* when that is told rather than tried again */
     uint64_t stripes[STRIPES / 64]; /* that are locked */
     uint64_t again[STRIPES / 64];   /* that a transaction had which others were in the way of */
     bool everything;                /* all of them are */
@@ -208,9 +208,9 @@ enum status rlock_again(struct rstore *s, struct error *err) MUST_CHECK;
 
 /* ---- remote_shared.c ---- */
 
-void rshared_expect(struct store *s, const struct store_expectation *e);
 int64_t rshared_now_us(const struct store *s);
-enum status rshared_begin(struct rstore *s, bool write, struct error *err) MUST_CHECK;
+enum status rshared_begin(struct rstore *s, bool write, const struct store_declared *d,
+                          struct error *err) MUST_CHECK;
 
 /* The running transaction has failed because others were in the way: it will be tried again. */
 void rshared_conflict(struct rstore *s);
@@ -257,6 +257,8 @@ enum status rread_take_item(void *arg, const struct remote_row *row);
 void rread_release(struct rfound *f);
 
 enum status rread_get_keys(struct store *s, const struct key_ref *refs, size_t n, store_key_fn *fn, void *arg,
+                           struct error *err) MUST_CHECK;
+enum status rread_get_seqs(struct store *s, const struct key_ref *refs, size_t n, int64_t *ret,
                            struct error *err) MUST_CHECK;
 enum status rread_get_items(struct store *s, const struct item_ref *refs, size_t n, store_item_fn *fn,
                             void *arg, struct error *err) MUST_CHECK;

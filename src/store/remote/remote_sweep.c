@@ -259,7 +259,7 @@ static enum status remove_dead(struct sweep *w)
     struct store *base = &w->store->base;
     int64_t more[2] = {0, 0};
     size_t n;
-    enum status st = store_begin(base, STORE_WRITE_LAZY, NULL, w->err);
+    enum status st = store_begin(base, STORE_WRITE_LAZY, NULL, NULL, w->err);
     if (st != ST_OK)
         return st;
     rstore_begin_write(w->store);

@@ -4,7 +4,7 @@
 #define APPLIED  "applied"
 #define APPLYING "applying"
 
-enum status sqlite_journal_add(struct store *base, int64_t seq, struct slice row, struct error *err)
+static enum status do_add(struct store *base, int64_t seq, struct slice row, struct error *err)
 {
     struct sqlite_stmt *q;
     enum status st = stmt_fixed(sqlite_store_of(base), Q_JOURNAL_ADD, &q, err);
@@ -15,7 +15,7 @@ enum status sqlite_journal_add(struct store *base, int64_t seq, struct slice row
     return sqlite_run(q, err);
 }
 
-enum status sqlite_journal_each(struct store *base, store_journal_fn *fn, void *arg, struct error *err)
+static enum status do_each(struct store *base, store_journal_fn *fn, void *arg, struct error *err)
 {
     struct sqlite_stmt *q;
     enum status st = stmt_fixed(sqlite_store_of(base), Q_JOURNAL_EACH, &q, err);
@@ -31,19 +31,18 @@ enum status sqlite_journal_each(struct store *base, store_journal_fn *fn, void *
     return st;
 }
 
-enum status sqlite_journal_applying(struct store *base, int64_t seq, struct error *err)
+static enum status do_applying(struct store *base, int64_t seq, struct error *err)
 {
     return sqlite_store_set_meta(sqlite_store_of(base), APPLYING, seq, err);
 }
 
-enum status sqlite_journal_applied(struct store *base, int64_t seq, struct error *err)
+static enum status do_applied(struct store *base, int64_t seq, struct error *err)
 {
     enum status st = sqlite_store_set_meta(sqlite_store_of(base), APPLIED, seq, err);
-    return st == ST_OK ? sqlite_journal_applying(base, 0, err) : st;
+    return st == ST_OK ? do_applying(base, 0, err) : st;
 }
 
-enum status sqlite_journal_drop(struct store *base, int64_t seq, uint32_t max, bool *ret_more,
-                                struct error *err)
+static enum status do_drop(struct store *base, int64_t seq, uint32_t max, bool *ret_more, struct error *err)
 {
     struct sqlite_store *s = sqlite_store_of(base);
     struct sqlite_stmt *q;
@@ -57,7 +56,7 @@ enum status sqlite_journal_drop(struct store *base, int64_t seq, uint32_t max, b
     return st;
 }
 
-enum status sqlite_journal_state(struct store *base, struct journal_state *ret, struct error *err)
+static enum status do_state(struct store *base, struct journal_state *ret, struct error *err)
 {
     struct sqlite_stmt *q;
     bool row;
@@ -73,3 +72,33 @@ enum status sqlite_journal_state(struct store *base, struct journal_state *ret, 
     sqlite_reset(q);
     return st;
 }
+
+/* A commit either fails or has taken place. */
+static enum status do_forget(struct store *base, int64_t after, int64_t applied, struct error *err)
+{
+    (void)base;
+    (void)after;
+    (void)applied;
+    (void)err;
+    return ST_OK;
+}
+
+/* Nobody else can have the file while this process has it. */
+static enum status do_confirm(struct store *base, struct error *err)
+{
+    (void)base;
+    (void)err;
+    return ST_OK;
+}
+
+const struct journal_rows_ops sqlite_journal_rows_ops = {
+    .add = do_add,
+    .each = do_each,
+    .applying = do_applying,
+    .applied = do_applied,
+    .drop = do_drop,
+    .forget = do_forget,
+    .state = do_state,
+    .get_seqs = sqlite_read_get_seqs,
+    .confirm = do_confirm,
+};

@@ -76,7 +76,8 @@ static enum sqlite_sync sync_of(enum durability d)
     return SQL_SYNC_ALWAYS;
 }
 
-static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_changed, struct error *err)
+static enum status do_begin(struct store *base, enum store_txn kind, const struct store_declared *d,
+                            bool *ret_changed, struct error *err)
 {
     static const enum sqlite_txn kinds[] = {
         [STORE_READ] = SQL_READ,
@@ -85,6 +86,7 @@ static enum status do_begin(struct store *base, enum store_txn kind, bool *ret_c
     };
     struct sqlite_store *s = sqlite_store_of(base);
     bool others = false;
+    (void)d;
     enum status st = sqlite_begin(s->sql, kinds[kind], &others, err);
     if (st == ST_OK && s->owner && kind != STORE_READ && (st = set_owner(s, s->owner, err)) != ST_OK)
         sqlite_rollback(s->sql);
@@ -124,7 +126,7 @@ static enum status in_transaction(struct sqlite_store *s,
 {
     if (sqlite_in_transaction(s->sql))
         return fn(s, arg, err);
-    enum status st = do_begin(&s->base, STORE_WRITE, NULL, err);
+    enum status st = do_begin(&s->base, STORE_WRITE, NULL, NULL, err);
     if (st != ST_OK)
         return st;
     st = fn(s, arg, err);
@@ -317,6 +319,7 @@ struct store *sqlite_store_over(struct sqlite *c)
 {
     struct sqlite_store *s = mem_zalloc(sizeof *s);
     s->base.ops = &sqlite_store_ops;
+    s->base.journal_rows = &sqlite_journal_rows_ops;
     s->sql = c;
     s->read_only = true; /* until it is ours to write */
     s->next_number = -1;
@@ -389,10 +392,16 @@ static enum status do_sync(struct store *base, struct error *err)
     return sqlite_sync(s->sql, err);
 }
 
+/* There is only ever one. */
+static uint64_t do_connection(const struct store *base)
+{
+    (void)base;
+    return 0;
+}
+
 static const struct store_ops sqlite_store_ops = {
     .close = do_close,
     .begin = do_begin,
-    .get_seqs = sqlite_read_get_seqs,
     .get_keys = sqlite_read_get_keys,
     .get_items = sqlite_read_get_items,
     .scan_keys = sqlite_read_scan_keys,
@@ -409,10 +418,5 @@ static const struct store_ops sqlite_store_ops = {
     .info = do_info,
     .set_durability = do_set_durability,
     .sync = do_sync,
-    .journal_add = sqlite_journal_add,
-    .journal_each = sqlite_journal_each,
-    .journal_applying = sqlite_journal_applying,
-    .journal_applied = sqlite_journal_applied,
-    .journal_drop = sqlite_journal_drop,
-    .journal_state = sqlite_journal_state,
+    .connection = do_connection,
 };

@@ -4,8 +4,8 @@
 #define LARDER_STORE_SQLITE_SQLITE_STORE_H
 
 #include "sql/sqlite.h"
-#include "store/rows.h"
-#include "store/store.h"
+#include "store/journal_rows.h"
+#include "store/order.h"
 
 /* Statements with a fixed text, see sqlite_statements.c. */
 enum statement {
@@ -133,14 +133,7 @@ enum status sqlite_store_set_meta(struct sqlite_store *s, const char *name, int6
 
 /* ---- sqlite_journal.c ---- */
 
-enum status sqlite_journal_add(struct store *s, int64_t seq, struct slice row, struct error *err) MUST_CHECK;
-enum status sqlite_journal_each(struct store *s, store_journal_fn *fn, void *arg,
-                                struct error *err) MUST_CHECK;
-enum status sqlite_journal_applying(struct store *s, int64_t seq, struct error *err) MUST_CHECK;
-enum status sqlite_journal_applied(struct store *s, int64_t seq, struct error *err) MUST_CHECK;
-enum status sqlite_journal_drop(struct store *s, int64_t seq, uint32_t max, bool *ret_more,
-                                struct error *err) MUST_CHECK;
-enum status sqlite_journal_state(struct store *s, struct journal_state *ret, struct error *err) MUST_CHECK;
+extern const struct journal_rows_ops sqlite_journal_rows_ops;
 
 /* ---- sqlite_sweep.c ---- */
 

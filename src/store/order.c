@@ -1,4 +1,4 @@
-#include "store/rows.h"
+#include "store/order.h"
 
 enum scan_end scan_end_of(const struct item_scan *q)
 {

@@ -1,0 +1,54 @@
+/* Commits that become durable later: store_commit returns before the change set is, which gets a ticket. */
+#ifndef LARDER_STORE_DEFERRED_H
+#define LARDER_STORE_DEFERRED_H
+
+#include "store/store.h"
+
+/* How far a store has got whose commits become durable later. */
+struct store_progress {
+    int64_t durable;   /* every change set up to this ticket is as durable as the durability says */
+    int64_t first_seq; /* provisional ones below it belong to rows that are in the table by now */
+    size_t memory;     /* that the store takes for what is not in the tables yet */
+    bool full;         /* too much waits to be brought into the tables: a writer waits */
+    bool locked;       /* another process holds the database's lock: a writer waits */
+    bool failing;      /* what was committed cannot be written, which is tried again: a writer is refused */
+};
+
+/* Called from another thread; must not call the store. */
+typedef void store_wake_fn(void *arg);
+
+struct deferred_ops {
+    int64_t (*last_ticket)(const struct store *s);
+    enum status (*progress)(struct store *s, struct store_progress *ret, struct error *err);
+    void (*on_progress)(struct store *s, store_wake_fn *fn, void *arg);
+};
+
+/* Whether store_commit may return before the change set is durable. Such a store gives every change set a
+   ticket, ascending by one from commit to commit, and tells by store_progress how far it has got. Other
+   stores have no tickets. */
+static inline bool store_commits_later(const struct store *s)
+{
+    return s->deferred != NULL;
+}
+
+/* The ticket of the last commit: the next one gets the next number, unless commits fail before that. */
+static inline int64_t store_last_ticket(const struct store *s)
+{
+    return s->deferred->last_ticket(s);
+}
+
+/* Between transactions: takes note of what has become durable. Anything but ST_OK: the commits behind
+   ret->durable failed, and nothing of them is left; whatever was remembered is void. */
+static inline MUST_CHECK enum status store_progress(struct store *s, struct store_progress *ret,
+                                                    struct error *err)
+{
+    return s->deferred->progress(s, ret, err);
+}
+
+/* fn is called whenever there may be something new to learn from store_progress. */
+static inline void store_on_progress(struct store *s, store_wake_fn *fn, void *arg)
+{
+    s->deferred->on_progress(s, fn, arg);
+}
+
+#endif

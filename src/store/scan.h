@@ -1,0 +1,72 @@
+/* What a store is asked for when it is asked for many rows: which, in which order, and who takes them. */
+#ifndef LARDER_STORE_SCAN_H
+#define LARDER_STORE_SCAN_H
+
+#include "base/status.h"
+#include "store/rows.h"
+
+/* Called for each row. ST_STOP ends the read, which then returns ST_OK; so does anything else but ST_OK, and
+   is returned. Must not call the store. */
+typedef enum status store_key_fn(void *arg, const struct key_row *row);
+typedef enum status store_item_fn(void *arg, const struct item_row *row);
+
+enum key_order {
+    KEYS_BY_SEQ_DESC, /* newest first, rows of every database number: the order of SCAN (see docs/schema.md)
+                       */
+    KEYS_BY_KEY,      /* byte order of the key */
+    KEYS_DUE, /* hashes that may have expired fields: those with a first_expiry at or before `now`, earliest
+                 first, of every database number */
+    KEYS_EXPIRED /* rows whose expiry (not: deletion) is at or before `now`, earliest first, of every database
+                    number; they come as they stand */
+};
+
+/* A place in the order KEYS_EXPIRED. */
+struct expiry_place {
+    int64_t expire_at;
+    uint32_t db;
+    int64_t seq;
+};
+
+struct key_scan {
+    uint32_t db; /* BY_KEY only */
+    enum key_order order;
+    int64_t seq_below;   /* BY_SEQ_DESC: only rows with seq < this */
+    struct slice prefix; /* BY_KEY: only keys that start so ... */
+    struct slice from;   /* ... and are >= this ... */
+    struct slice after;  /* ... and > this, when has_after ... */
+    struct slice before; /* ... and < this, when has_before */
+    bool has_after, has_before;
+    bool reverse;               /* BY_KEY: the last one first */
+    struct expiry_place behind; /* EXPIRED: only rows behind this place, when has_behind */
+    bool has_behind;
+    /* A hash whose fields have all expired by then is handed out as ROW_NONE; 0: rows come as they stand. */
+    int64_t now;
+    bool with_value; /* else row.value is empty: cheaper */
+    uint32_t limit;  /* rows handed out at most */
+};
+
+enum item_order {
+    ITEMS_BY_NAME,
+    ITEMS_BY_POS,
+    ITEMS_BY_ORD,
+    ITEMS_BY_SCORE,
+    ITEMS_BY_EXPIRY /* those that have one */
+};
+#define ITEM_ORDERS 5
+
+/* A range of one id's items, in the order that its table has. Bounds are inclusive and optional. */
+struct item_scan {
+    enum item_table table;
+    int64_t id;
+    enum item_order order;
+    bool reverse;
+    bool has_min, has_max;
+    int64_t min, max;                /* BY_POS, BY_ORD, BY_EXPIRY */
+    struct slice min_name, max_name; /* BY_NAME; BY_SCORE: they break ties, a max_name of NULL bounds none */
+    double min_score, max_score;     /* BY_SCORE */
+    bool below_max;                  /* BY_SCORE: what equals max is out of the range */
+    uint32_t skip;                   /* rows left out at the start of the range */
+    uint32_t limit;
+};
+
+#endif
