@@ -64,6 +64,16 @@ static const char *const end_text[REMOTE_DIALECTS] = {
     [REMOTE_POSTGRES] = "COMMIT",
     [REMOTE_MARIADB] = "DO RELEASE_LOCK('larder_ migrate')",
 };
+static const char *const abort_text[REMOTE_DIALECTS] = {
+    [REMOTE_POSTGRES] = "ROLLBACK",
+    [REMOTE_MARIADB] = "DO RELEASE_LOCK('larder_ migrate')",
+};
+
+/* Whether larder_meta is there: where asking a table that is not there ends the transaction. NULL elsewhere.
+ */
+static const char *const has_meta_text[REMOTE_DIALECTS] = {
+    [REMOTE_POSTGRES] = "SELECT (to_regclass('larder_meta') IS NOT NULL)::int::text",
+};
 
 static enum status run_step(struct remote *c, const struct remote_schema_step *step, struct error *err)
 {
@@ -104,10 +114,8 @@ static enum status run_steps(struct remote *c, int64_t *ret_from, bool *ret_mend
 {
     int64_t there = 1, version = 0;
     enum status st = make_schema(c, err);
-    if (st == ST_OK && c->dialect == REMOTE_POSTGRES) { /* where an error would end the transaction */
-        struct request r = {.text = "SELECT (to_regclass('larder_meta') IS NOT NULL)::int::text",
-                            .fn = take_number,
-                            .arg = &there};
+    if (st == ST_OK && has_meta_text[c->dialect]) {
+        struct request r = {.text = has_meta_text[c->dialect], .fn = take_number, .arg = &there};
         remote_add(c, &r);
         st = remote_run(c, err);
     }
@@ -133,8 +141,7 @@ static enum status end(struct remote *c, enum status st, struct error *err)
     if (st == ST_OK)
         return remote_script(c, end_text[c->dialect], err);
     if (!c->lost)
-        (void)(remote_script(c, c->dialect == REMOTE_POSTGRES ? "ROLLBACK" : end_text[c->dialect],
-                             &ignored) == ST_OK);
+        (void)(remote_script(c, abort_text[c->dialect], &ignored) == ST_OK);
     return st;
 }
 

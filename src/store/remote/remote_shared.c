@@ -22,7 +22,8 @@
 #include "store/remote/remote_names.h"
 #include "store/remote/remote_store.h"
 
-#define TRIES 3 /* to begin, when others are in the way; the caller may try all of it again */
+/* To begin, when another server's transaction ends ours; the caller may try all of it again. */
+#define TRIES 3
 
 int64_t rshared_now_us(const struct store *base)
 {

@@ -60,7 +60,8 @@ enum remote_statement {
     R_SWEEP_LOCK,
     R_SWEEP_UNLOCK, /* unless it ends with the transaction */
     R_GUARD_SHARED,
-    R_WAIT_LESS, /* for locks, from now on; NULL: the database tells who is in the way soon enough */
+    R_WAIT_LESS, /* for locks, from now on; NULL: the database tells soon enough that two wait for each other
+                  */
     R_CLOCK,
     R_SOON,
     R_NOW, /* the transaction's commit is durable, whatever the session's is */
@@ -117,10 +118,10 @@ struct rstore {
     bool careful;       /* rows were not where they should be: they are looked for by their names */
     /* Of a shared store, for the running transaction: see remote_shared.c. */
     bool shared;
-    bool retrying;                  /* the last one failed because others were in the way */
+    bool retrying;                  /* the last one was ended because of another server's */
     int64_t give_up_us;             /* when that is told rather than tried again */
     uint64_t stripes[STRIPES / 64]; /* that are locked */
-    uint64_t again[STRIPES / 64];   /* that a transaction had which others were in the way of */
+    uint64_t again[STRIPES / 64];   /* that a transaction had which was ended so */
     bool everything;                /* all of them are */
     struct db_row *told;            /* the databases as the caller knows them */
     bool told_valid;
@@ -212,7 +213,7 @@ int64_t rshared_now_us(const struct store *s);
 enum status rshared_begin(struct rstore *s, bool write, const struct store_declared *d,
                           struct error *err) MUST_CHECK;
 
-/* The running transaction has failed because others were in the way: it will be tried again. */
+/* The running transaction was ended because of another server's: it will be tried again. */
 void rshared_conflict(struct rstore *s);
 
 /* Before reading keys in a transaction that may write: locks them, in the round trip that reads them. */

@@ -228,12 +228,17 @@ enum status remote_verify(struct remote *c, bool views, struct error *err)
     return st;
 }
 
+/* What remains to be asked behind that where the tables need not be there for it. */
+static const char *const no_version_text[REMOTE_DIALECTS] = {
+    [REMOTE_MARIADB] = "SELECT 'row schema_version of larder_meta' FROM larder_db LIMIT 1",
+};
+
 enum status remote_verify_nothing(struct remote *c, struct error *err)
 {
     struct missing m = {0};
     enum status st = ask(c, nothing_text[c->dialect], &m, err);
-    if (st == ST_OK && m.n == 0 && c->dialect == REMOTE_MARIADB) {
-        st = ask(c, "SELECT 'row schema_version of larder_meta' FROM larder_db LIMIT 1", &m, err);
+    if (st == ST_OK && m.n == 0 && no_version_text[c->dialect]) {
+        st = ask(c, no_version_text[c->dialect], &m, err);
         if (st == ST_MISSING)
             st = ST_OK;
     }
