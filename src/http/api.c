@@ -148,11 +148,6 @@ bool http_authorized(const struct executor *s, struct slice header, struct arena
 
 /* ---- the sink ---- */
 
-struct answer *answer_of(struct reply *r)
-{
-    return (struct answer *)r;
-}
-
 static void add_error(struct buf *out, const char *code, struct slice message)
 {
     buf_addf(out, "{\"error\":\"%s\",\"message\":", code);
@@ -211,7 +206,7 @@ static struct error_code code_of(struct slice text, enum http_dialect dialect)
 /* The `error` of the sink. */
 static void say_error(struct reply *r, struct slice text)
 {
-    struct answer *a = answer_of(r);
+    struct answer *a = (struct answer *)r;
     struct error_code e = code_of(text, a->dialect);
     if (a->dialect == DIALECT_KEYS) {
         a->out->len = a->start;
@@ -369,6 +364,7 @@ struct command_result http_answer(struct http_api *api, struct session *s, struc
     struct command_result result = {0};
     a->dialect = http_dialect_of(x);
     bool open = x->route && x->route->open;
+    s->request = a;
     s->state.db = x->db;
     s->state.authenticated =
         open || http_authorized(api->executor, x->request.headers[HTTP_AUTHORIZATION], x->arena);
@@ -379,6 +375,7 @@ struct command_result http_answer(struct http_api *api, struct session *s, struc
     else
         result = (x->route->run ? x->route->run : http_run_command)(api, s, x, write_err);
     end_answer(a);
+    s->request = NULL;
     return result;
 }
 

@@ -282,7 +282,7 @@ static bool condition_holds(struct answer *a, const struct http_op *op, int64_t 
 
 static enum status put(struct call *c, const struct http_op *op, bool existed)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     const struct row *row;
     int64_t expire_at;
     if (!http_expiry_at(&op->value.expiry, view_now(c->view), &expire_at)) {
@@ -299,7 +299,7 @@ static enum status put(struct call *c, const struct http_op *op, bool existed)
 
 static enum status expire(struct call *c, const struct http_op *op, const struct row *row)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     int64_t expire_at;
     bool ahead = http_expiry_at(&op->value.expiry, view_now(c->view), &expire_at);
     if (!ahead) {
@@ -339,7 +339,7 @@ static bool write_texts(struct answer *a, size_t from)
    again. So all strings are base64 at first. */
 static enum status run_redis(struct call *c, const struct http_op *op)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     a->json.base64 = true;
     upstash_item_begin(a);
     size_t from = a->out->len;
@@ -360,7 +360,7 @@ static enum status run_redis(struct call *c, const struct http_op *op)
 /* One operation: its condition and its change in one step. */
 static enum status operation(struct call *c)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     const struct http_op *op = a->op;
     const struct row *row;
     int64_t version;
@@ -398,13 +398,13 @@ static void fail_batch(struct answer *a, size_t i)
 /* The time that the batch was given has run out; what it did so far is not committed yet. */
 static bool out_of_time(const struct call *c)
 {
-    const struct http_call *x = answer_of(c->reply)->call;
+    const struct http_call *x = answer_of(c)->call;
     return x->timeout_us && c->executor->clock_us - x->received_us > x->timeout_us;
 }
 
 static enum status end_late(struct call *c, struct http_batch *b)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     b->late = c->undo = true;
     a->dialect = DIALECT_KEYS;
     answer_error(a, 503, "timeout", "The batch was not done within timeout_ms, and was undone.");
@@ -413,7 +413,7 @@ static enum status end_late(struct call *c, struct http_batch *b)
 
 static enum status batch(struct call *c)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     struct http_batch *b = a->call->detail;
     const struct command *one = &http_batch_commands[OPERATION];
     b->late = false;

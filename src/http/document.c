@@ -43,7 +43,7 @@ static enum status add_object(struct call *c, struct http_writer *w, http_member
 
 enum status http_add_object(struct call *c, http_members_fn *fn, void *arg)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     struct http_writer w = {.out = a->out, .encoded = a->call->query[PARAM_ENCODING].p != NULL};
     size_t start = a->out->len;
     enum status st = add_object(c, &w, fn, arg);
@@ -108,7 +108,7 @@ static enum status add_page(struct coll *coll, struct value_writer *v, int64_t l
 
 static enum status add_collection(struct call *c, struct slice key, struct value_writer *v)
 {
-    const struct http_page *page = &answer_of(c->reply)->call->page;
+    const struct http_page *page = &answer_of(c)->call->page;
     struct buf *out = v->w->out;
     int64_t cursor = page->cursor;
     struct coll *coll;
@@ -160,7 +160,7 @@ static enum status add_row(struct call *c, struct http_writer *w, void *arg)
     buf_add(w->out, "\"", 1);
     enum status st = http_add_value(c, w, m->key, m->row);
     http_add_name(w, "version");
-    json_add_i64(w->out, answer_of(c->reply)->head.version);
+    json_add_i64(w->out, answer_of(c)->head.version);
     http_add_name(w, "expire_at");
     http_add_moment(w, expire_at);
     return st;

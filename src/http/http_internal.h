@@ -121,7 +121,11 @@ struct answer {
     const struct http_op *op; /* BATCH */
 };
 
-struct answer *answer_of(struct reply *r);
+/* The answer to the request that a handler of the "http" family runs for. */
+static inline struct answer *answer_of(const struct call *c)
+{
+    return c->session->request;
+}
 
 /* The answer, or what the current operation answers, is this error and nothing else. */
 void answer_error(struct answer *a, int status, const char *code, const char *message);

@@ -161,7 +161,7 @@ void http_item_push(struct http_api *api, struct http_call *x)
    request needs one, and when it has another type, that is the answer and *ret_ok is false. */
 static enum status open_coll(struct call *c, enum row_type type, bool make, struct coll **ret, bool *ret_ok)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     const struct row *row;
     bool wrong = false;
     *ret_ok = false;
@@ -198,7 +198,7 @@ static bool must_be_new(struct answer *a, bool found)
 
 static enum status save(struct call *c, struct coll *coll)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     enum status st = coll_save(coll);
     return st == ST_OK ? view_version(c->view, call_db(c), c->argv[1], &a->head.version) : st;
 }
@@ -206,7 +206,7 @@ static enum status save(struct call *c, struct coll *coll)
 static enum status answer_deleted(struct call *c, struct coll *coll)
 {
     enum status st = save(c, coll);
-    buf_add_slice(answer_of(c->reply)->out, SLICE("{\"deleted\":true}"));
+    buf_add_slice(answer_of(c)->out, SLICE("{\"deleted\":true}"));
     return st;
 }
 
@@ -216,7 +216,7 @@ static enum status add_field(struct call *c, struct http_writer *w, void *arg)
 {
     const struct coll_item *item = arg;
     http_add_name(w, "field");
-    http_add_text(w, answer_of(c->reply)->call->path[1]);
+    http_add_text(w, answer_of(c)->call->path[1]);
     http_add_name(w, "value");
     http_add_text(w, item->value);
     http_add_name(w, "expire_at");
@@ -226,7 +226,7 @@ static enum status add_field(struct call *c, struct http_writer *w, void *arg)
 
 static enum status answer_value(struct call *c, http_members_fn *fn, struct coll_item *item)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     a->head.by_accept = true;
     if (!http_prefers_raw(a->call->request.headers[HTTP_ACCEPT]))
         return http_add_object(c, fn, item);
@@ -237,7 +237,7 @@ static enum status answer_value(struct call *c, http_members_fn *fn, struct coll
 
 static enum status field_get(struct call *c)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     struct coll *h;
     struct coll_item item;
     bool ok, found;
@@ -252,7 +252,7 @@ static enum status field_get(struct call *c)
 
 static enum status field_put(struct call *c)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     const struct item_request *r = a->call->detail;
     struct coll *h;
     struct coll_item old, item = {.name = a->call->path[1], .value = r->value.string};
@@ -273,7 +273,7 @@ static enum status field_put(struct call *c)
 /* Takes an item out by its name, of a collection of this type. */
 static enum status remove_named(struct call *c, enum row_type type, const char *code, const char *message)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     struct coll *coll;
     bool ok, removed;
     enum status st = open_coll(c, type, false, &coll, &ok);
@@ -302,7 +302,7 @@ static enum status add_member(struct call *c, struct http_writer *w, void *arg)
 {
     const struct member *m = arg;
     http_add_name(w, "member");
-    http_add_text(w, answer_of(c->reply)->call->path[1]);
+    http_add_text(w, answer_of(c)->call->path[1]);
     if (!m->scored)
         return ST_OK;
     http_add_name(w, "score");
@@ -326,14 +326,14 @@ static enum status member_type(struct call *c, bool scored, enum row_type *ret)
 static enum status answer_member(struct call *c, struct coll *coll, bool scored, double score)
 {
     struct member m = {.scored = scored, .score = score};
-    struct coll_bound b = {.score = score, .has_name = true, .name = answer_of(c->reply)->call->path[1]};
+    struct coll_bound b = {.score = score, .has_name = true, .name = answer_of(c)->call->path[1]};
     enum status st = scored ? coll_rank_of(coll, &b, false, &m.rank) : ST_OK;
     return st == ST_OK ? http_add_object(c, add_member, &m) : st;
 }
 
 static enum status member_get(struct call *c)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     enum row_type type;
     struct coll *coll;
     struct coll_item item;
@@ -350,7 +350,7 @@ static enum status member_get(struct call *c)
 
 static enum status member_put(struct call *c)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     const struct item_request *r = a->call->detail;
     enum row_type type;
     struct coll *coll;
@@ -402,7 +402,7 @@ static enum status add_place(struct call *c, struct http_writer *w, void *arg)
  */
 static enum status find_place(struct call *c, struct coll **ret, int64_t *ret_index, bool *ret_ok)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     const struct item_request *r = a->call->detail;
     enum status st = open_coll(c, ROW_LIST, false, ret, ret_ok);
     if (st != ST_OK || !*ret_ok)
@@ -417,7 +417,7 @@ static enum status find_place(struct call *c, struct coll **ret, int64_t *ret_in
 
 static enum status item_get(struct call *c)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     struct coll *list;
     struct place p;
     bool ok;
@@ -434,7 +434,7 @@ static enum status item_get(struct call *c)
 
 static enum status item_put(struct call *c)
 {
-    const struct item_request *r = answer_of(c->reply)->call->detail;
+    const struct item_request *r = answer_of(c)->call->detail;
     struct coll *list;
     struct place p = {.value = r->value.string};
     bool ok;
@@ -458,7 +458,7 @@ static enum status item_delete(struct call *c)
 
 static enum status push(struct call *c)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     const struct item_request *r = a->call->detail;
     struct coll *list;
     bool ok;

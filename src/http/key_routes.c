@@ -102,7 +102,7 @@ static enum status get_raw(struct call *c, struct answer *a, const struct row *r
 
 static enum status get(struct call *c)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     const struct http_request *r = &a->call->request;
     const struct row *row;
     enum status st = http_find_row(c, &row, &a->head.version);
@@ -171,7 +171,7 @@ void http_key_put(struct http_api *api, struct http_call *x)
 
 static enum status put(struct call *c)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     const struct http_value *v = a->call->detail;
     const struct row *row;
     int64_t version, expire_at;
@@ -201,7 +201,7 @@ void http_key_delete(struct http_api *api, struct http_call *x)
 
 static enum status delete_key(struct call *c)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     const struct row *row;
     int64_t version;
     enum status st = http_find_row(c, &row, &version);

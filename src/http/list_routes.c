@@ -161,7 +161,7 @@ static void add_size(struct http_writer *w, int64_t size)
 static enum status add_found(struct call *c, struct http_writer *w, void *arg)
 {
     const struct found *f = arg;
-    const struct key_query *q = answer_of(c->reply)->call->detail;
+    const struct key_query *q = answer_of(c)->call->detail;
     int64_t ttl = (f->expire_at - view_now(c->view) + 999) / 1000;
     enum status st = ST_OK;
     http_add_name(w, "key");
@@ -226,7 +226,7 @@ static enum status find_keys(struct call *c, struct page *p, struct slice *after
 
 static enum status list(struct call *c)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     struct page p = {.query = a->call->detail, .arena = c->arena};
     struct slice after = p.query->after;
     enum status st = find_keys(c, &p, &after);

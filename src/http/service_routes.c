@@ -51,7 +51,7 @@ size_t http_declare_nothing(const struct http_api *a, const struct http_call *x)
 static enum status probe(struct call *c)
 {
     enum status st = view_probe(c->view);
-    buf_add_slice(answer_of(c->reply)->out, SLICE("{\"status\":\"ready\"}"));
+    buf_add_slice(answer_of(c)->out, SLICE("{\"status\":\"ready\"}"));
     return st;
 }
 

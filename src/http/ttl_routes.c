@@ -84,7 +84,7 @@ static enum status add_ttl(struct call *c, struct http_writer *w, void *arg)
 
 static enum status answer_ttl(struct call *c)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     const struct row *row;
     enum status st = http_find_row(c, &row, &a->head.version);
     if (st != ST_OK)
@@ -100,7 +100,7 @@ static enum status answer_ttl(struct call *c)
 /* Gives the key this expiry, if it is there and the conditions hold. */
 static enum status change(struct call *c, int64_t expire_at)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     const struct row *row;
     int64_t version;
     enum status st = http_find_row(c, &row, &version);
@@ -119,7 +119,7 @@ static enum status change(struct call *c, int64_t expire_at)
 
 static enum status put(struct call *c)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     int64_t expire_at;
     if (http_expiry_at(a->call->detail, view_now(c->view), &expire_at))
         return change(c, expire_at);

@@ -275,7 +275,7 @@ static bool can_run(struct call *c, const struct pipeline *p)
 /* The database failed: one error is the whole answer, with the status that the failure has elsewhere. */
 static enum status fail(struct call *c, enum status st)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     c->all_of_it = true;
     a->item = a->start;
     a->failure_status = http_failure_status(st);
@@ -284,7 +284,7 @@ static enum status fail(struct call *c, enum status st)
 
 static enum status multi(struct call *c)
 {
-    struct answer *a = answer_of(c->reply);
+    struct answer *a = answer_of(c);
     const struct pipeline *p = a->call->detail;
     if (!can_run(c, p))
         return ST_OK;
