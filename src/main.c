@@ -25,6 +25,7 @@
 #include "engine/engine.h"
 #include "exec/command.h"
 #include "exec/executor.h"
+#include "http/http_client.h"
 #include "journal/journal.h"
 #include "server/workers.h"
 #include "sql/remote.h"
@@ -438,6 +439,12 @@ static void close_sessions(struct sessions *s)
     }
 }
 
+/* What is spoken at the ports. */
+static const struct protocol *const protocols[PROTOCOLS] = {
+    [PROTOCOL_RESP] = &resp_protocol,
+    [PROTOCOL_HTTP] = &http_protocol,
+};
+
 /* Opens what a server consists of, serves, and closes it again. */
 static enum status serve(struct config *c, struct signals *signals, struct error *err)
 {
@@ -451,7 +458,7 @@ static enum status serve(struct config *c, struct signals *signals, struct error
         return ST_OK;
     }
     if (st == ST_OK)
-        st = workers_new(c, sessions.engines, sessions.n, &workers, err);
+        st = workers_new(c, protocols, sessions.engines, sessions.n, &workers, err);
     if (st == ST_OK)
         st = signals_watch(signals, workers, err);
     if (st == ST_OK) {

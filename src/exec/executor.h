@@ -124,7 +124,7 @@ struct executor {
     /* For other servers, when the transaction has been committed: 1 << index: a client of that one is the
        next to get what was made. */
     uint64_t others_due;
-    struct http_api *http; /* NULL: it has none */
+    struct http_api *http; /* the HTTP API's own; NULL: it is not spoken */
     struct arena call_arena;
     uint64_t saved_dirty; /* the engine's `dirty` when SAVE last succeeded */
     enum pause_mode pause;

@@ -417,7 +417,6 @@ struct http_api *http_api_new(struct executor *s)
 {
     struct http_api *a = mem_zalloc(sizeof *a);
     a->executor = s;
-    s->http = a;
     a->outcomes = outcomes_new();
     json_reply_init(&a->answer.json);
     a->answer.api = a;

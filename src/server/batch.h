@@ -13,7 +13,6 @@
 
 struct client;
 struct command;
-struct http_call;
 struct worker;
 
 struct batch_call {
@@ -21,8 +20,9 @@ struct batch_call {
     const struct command *cmd; /* NULL: unknown, or (with argc 0) a protocol error to be told */
     struct slice *argv;
     int argc;
-    struct http_call *http; /* the request that it stands for, when it came by HTTP */
-    bool alone;             /* needs a transaction of its own */
+    uint32_t db;   /* where its keys are, so far as that is known before the calls ahead of it have run */
+    void *request; /* the protocol's own: what the call stands for; NULL: nothing more than the command */
+    bool alone;    /* needs a transaction of its own */
     int64_t deadline_us; /* from then on it runs, and says that it is too late, rather than wait; 0: none */
     bool keyed;          /* names a key ... */
     struct prefetch key; /* ... that the view expects */

@@ -206,6 +206,28 @@ void client_take_back(const struct client_before *was)
         c->protocol->take_back(c);
 }
 
+/* ---- what protocols ask ---- */
+
+int64_t client_now(struct client *c)
+{
+    return worker_now(c->worker);
+}
+
+bool client_is_last_call(const struct client *c)
+{
+    return c->worker->stop;
+}
+
+bool client_is_unread(const struct client *c)
+{
+    return c->sent < held_free_output(c->worker, c);
+}
+
+bool client_is_idle(const struct client *c)
+{
+    return client_open(c) && c->state != CLIENT_PAUSED && client_backlog(c) == 0;
+}
+
 /* ---- life ---- */
 
 struct client *client_new(struct worker *w, struct conn conn, const struct protocol *protocol)
@@ -236,6 +258,7 @@ void client_free(struct client *c)
     assert(c->state == CLIENT_DEAD);
     session_release(&c->session);
     c->protocol->release(c);
+    listeners_leave(c->worker->workers, c->protocol);
     buf_release(&c->in);
     buf_release(&c->out);
     mem_free(c);

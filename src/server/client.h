@@ -28,7 +28,6 @@
 #include "proto/resp_reply.h"
 #include "server/protocol.h"
 
-struct http_conn;
 struct worker;
 
 #define CLIENT_STALL_OUTPUT ((size_t)1 << 20)
@@ -128,8 +127,8 @@ struct client {
     bool filled;               /* the last read took all the room there was: the next has more */
     struct resp_parser parser; /* RESP */
     bool exec_chose;           /* RESP: the last to change its database was EXEC ... */
-    uint32_t exec_left;     /* ... and left this one, plus 1, in the call that was run last; 0: it did not */
-    struct http_conn *http; /* HTTP */
+    uint32_t exec_left;  /* ... and left this one, plus 1, in the call that was run last; 0: it did not */
+    void *protocol_data; /* the protocol's own */
     /* Output. */
     struct resp_reply reply;
     struct buf out;
@@ -211,5 +210,20 @@ static inline bool client_must_stall(const struct client *c)
 {
     return client_backlog(c) > CLIENT_STALL_OUTPUT && client_may_wait(c);
 }
+
+/* ---- what protocols ask ---- */
+
+/* Monotonic, of this turn of the loop. */
+int64_t client_now(struct client *c);
+
+/* The server is about to end: connections are closed behind their next answer. */
+bool client_is_last_call(const struct client *c);
+
+/* Whether there is output that may leave, and that the peer does not take. */
+bool client_is_unread(const struct client *c);
+
+/* Whether it only waits for input: it is not about to be closed, and none of its calls and answers is on its
+   way. */
+bool client_is_idle(const struct client *c);
 
 #endif

@@ -26,14 +26,14 @@ static void add_call(struct batch *b, const struct batch_call *call)
     }
 }
 
-/* The first key of a call, for the view to expect. A guess: SELECT may be on its way too. */
+/* The first key of a call, for the view to expect. A guess: SELECT may be on its way, too. */
 static void expect_key(struct worker *w, struct batch_call *call)
 {
     const struct key_spec *spec = &call->cmd->keys[0];
     if (!spec->flags || spec->keyword || spec->index >= call->argc)
         return;
     call->keyed = true;
-    call->key = view_prefetch(w->executor.view, call->client->session.state.db, call->argv[spec->index]);
+    call->key = view_prefetch(w->executor.view, call->db, call->argv[spec->index]);
 }
 
 void gather_calls(struct worker *w, struct client *c)
@@ -47,8 +47,8 @@ void gather_calls(struct worker *w, struct client *c)
     /* What a client may send changes with AUTH: until then, one command at a time. */
     int share = c->session.state.authenticated || !worker_config(w)->requirepass[0] ? CLIENT_CALLS : 1;
     while (share > 0) {
-        struct batch_call call = {.client = c};
-        enum parse_result found = c->protocol->parse(w, c, &call);
+        struct batch_call call = {.client = c, .db = c->session.state.db};
+        enum parse_result found = c->protocol->parse(c, &b->arena, &call);
         if (found == PARSE_MORE) {
             if (!c->in_batch)
                 client_found_nothing(c);

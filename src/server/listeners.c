@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "server/http_client.h"
 #include "server/worker_internal.h"
 #include "server/workers_internal.h"
 
@@ -12,48 +11,49 @@
 #define ACCEPT_PAUSE_US   100000       /* after accept has failed for want of memory or descriptors */
 #define RESERVED_FDS      ((rlim_t)64) /* for the database, logs, listeners */
 
-static const char DENIED[] =
-    "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for "
-    "the default user. In this mode connections are only accepted from the loopback interface. If you want "
-    "to "
-    "connect from external computers to Redis you may adopt one of the following solutions: 1) Just disable "
-    "protected mode sending the command 'CONFIG SET protected-mode no' from the loopback interface by "
-    "connecting to Redis from the same host the server is running, however MAKE SURE Redis is not publicly "
-    "accessible from internet if you do so. Use CONFIG REWRITE to make this change permanent. 2) "
-    "Alternatively "
-    "you can just disable the protected mode by editing the Redis configuration file, and setting the "
-    "protected "
-    "mode option to 'no', and then restarting the server. 3) If you started the server manually just for "
-    "testing, restart it with the '--protected-mode no' option. 4) Setup a an authentication password for "
-    "the "
-    "default user. NOTE: You only need to do one of the above things in order for the server to start "
-    "accepting "
-    "connections from the outside.\r\n";
-
 /* ---- on the worker that a connection went to ---- */
 
-static void turn_away(struct conn *conn)
+/* Whether there is room for one more that speaks it, which is then counted. */
+static bool enter(struct workers *t, int speaks)
 {
-    conn_refuse(conn, SLICE("-ERR max number of clients reached\r\n"));
+    const struct protocol *p = t->protocols[speaks];
+    uint32_t was = atomic_fetch_add_explicit(&t->nspeakers[speaks], 1, memory_order_relaxed);
+    int64_t most = p->max_clients ? p->max_clients(t->config) : 0;
+    if (most == 0 || was < (uint64_t)most)
+        return true;
+    atomic_fetch_sub_explicit(&t->nspeakers[speaks], 1, memory_order_relaxed);
+    return false;
 }
 
-static void welcome(struct worker *w, struct conn conn)
+void listeners_leave(struct workers *t, const struct protocol *p)
+{
+    for (int i = 0; i < PROTOCOLS; i++)
+        if (t->protocols[i] == p)
+            atomic_fetch_sub_explicit(&t->nspeakers[i], 1, memory_order_relaxed);
+}
+
+static void welcome(struct worker *w, const struct server_listener *e, struct conn conn)
 {
     const struct config *config = worker_config(w);
+    const struct protocol *p = w->workers->protocols[e->speaks];
     if (config->protected_mode && config->requirepass[0] == '\0' && !conn_is_loopback(&conn)) {
         w->executor.stats.rejected[REJECTED_PROTECTED]++;
-        conn_refuse(&conn, SLICE(DENIED));
-        worker_uncount(w);
+        conn_refuse(&conn, p->denied);
+    } else if (!enter(w->workers, e->speaks)) {
+        w->executor.stats.rejected[REJECTED_MAXCLIENTS]++;
+        conn_refuse(&conn, p->full);
     } else {
-        client_new(w, conn, &resp_protocol);
+        client_new(w, conn, p);
+        return;
     }
+    worker_uncount(w);
 }
 
 static void on_handshake_over(void *arg, struct conn *conn)
 {
     const struct arrival *a = arg;
     if (conn)
-        a->worker->workers->listeners[a->listener].welcome(a->worker, *conn);
+        welcome(a->worker, &a->worker->workers->listeners[a->listener], *conn);
     else
         worker_uncount(a->worker);
 }
@@ -64,7 +64,7 @@ void listeners_admit(struct worker *w, int which, struct conn conn)
     if (e->listener.tls)
         handshake_begin(&w->handshakes, conn, e->listener.protocol, on_handshake_over, &w->arrivals[which]);
     else
-        e->welcome(w, conn);
+        welcome(w, e, conn);
 }
 
 /* A connection that the first worker has accepted for another one. */
@@ -133,7 +133,7 @@ static void greet(struct server_listener *e, struct conn conn)
         if (e->listener.tls)
             conn_close(&conn);
         else
-            e->turn_away(&conn);
+            conn_refuse(&conn, t->protocols[e->speaks]->full);
         return;
     }
     struct worker *w = least_busy(t);
@@ -228,15 +228,14 @@ void listeners_fit(struct workers *t)
 static enum status open_port(struct workers *t, int which, int64_t port, struct error *err)
 {
     struct server_listener *e = &t->listeners[which];
-    bool http = which == LISTEN_HTTP || which == LISTEN_HTTP_TLS;
     e->workers = t;
-    e->welcome = http ? http_welcome : welcome;
-    e->turn_away = http ? http_turn_away : turn_away;
+    e->speaks = which == LISTEN_HTTP || which == LISTEN_HTTP_TLS ? PROTOCOL_HTTP : PROTOCOL_RESP;
     e->listener.tls = which == LISTEN_RESP_TLS || which == LISTEN_HTTP_TLS;
-    if (which == LISTEN_HTTP_TLS)
-        e->listener.protocol = "http/1.1";
-    if (port == 0)
+    const struct protocol *p = t->protocols[e->speaks];
+    if (port == 0 || !p)
         return ST_OK;
+    if (e->listener.tls)
+        e->listener.protocol = p->tls_name;
     return listener_open_tcp(&e->listener, t->config->bind, (int)port, (int)t->config->tcp_backlog, err);
 }
 
@@ -250,7 +249,7 @@ static enum status open_http(struct workers *t, struct error *err)
     struct error why = {0};
     char quoted[512];
     enum status st = open_port(t, LISTEN_HTTP, asked ? config->http_port : 0, err);
-    if (asked || st != ST_OK || config->port == 0)
+    if (asked || st != ST_OK || config->port == 0 || !t->protocols[PROTOCOL_HTTP])
         return st;
     if (listener_open_tcp(l, "127.0.0.1 -::1", (int)config->http_port, (int)config->tcp_backlog, &why) !=
         ST_OK) {

@@ -8,6 +8,7 @@
 
 #include "net/listener.h"
 
+struct protocol;
 struct workers;
 struct worker;
 
@@ -17,8 +18,7 @@ struct server_listener {
     struct workers *workers;
     struct listener listener;
     struct event *accepts[LISTENER_MAX];
-    void (*turn_away)(struct conn *conn);                /* there are too many */
-    void (*welcome)(struct worker *w, struct conn conn); /* a client for w, which counts it already */
+    int speaks; /* which protocol */
 };
 
 /* Opens the ports that the configuration names, on the first worker's loop. */
@@ -30,6 +30,9 @@ void listeners_watch(struct workers *t, bool on);
 
 /* Takes over a connection that was counted for w: its handshake, its welcome. */
 void listeners_admit(struct worker *w, int which, struct conn conn);
+
+/* A client that speaks it has gone. */
+void listeners_leave(struct workers *t, const struct protocol *p);
 
 /* maxclients, or what the limit of descriptors allows. */
 void listeners_fit(struct workers *t);

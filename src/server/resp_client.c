@@ -5,10 +5,26 @@
 
 #include "base/log.h"
 #include "exec/command.h"
+#include "exec/declare.h"
 #include "exec/txn.h"
 #include "server/worker_internal.h"
 
 #define MAX_INLINE ((uint64_t)64 << 10)
+
+static const char full[] = "-ERR max number of clients reached\r\n";
+
+static const char denied[] =
+    "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set "
+    "for the default user. In this mode connections are only accepted from the loopback interface. If "
+    "you want to connect from external computers to Redis you may adopt one of the following solutions: "
+    "1) Just disable protected mode sending the command 'CONFIG SET protected-mode no' from the loopback "
+    "interface by connecting to Redis from the same host the server is running, however MAKE SURE Redis "
+    "is not publicly accessible from internet if you do so. Use CONFIG REWRITE to make this change "
+    "permanent. 2) Alternatively you can just disable the protected mode by editing the Redis "
+    "configuration file, and setting the protected mode option to 'no', and then restarting the server. "
+    "3) If you started the server manually just for testing, restart it with the '--protected-mode no' "
+    "option. 4) Setup a an authentication password for the default user. NOTE: You only need to do one "
+    "of the above things in order for the server to start accepting connections from the outside.\r\n";
 
 static void open_resp(struct client *c)
 {
@@ -21,9 +37,9 @@ static void release(struct client *c)
     resp_release(&c->parser);
 }
 
-static enum parse_result parse(struct worker *w, struct client *c, struct batch_call *ret)
+static enum parse_result parse(struct client *c, struct arena *arena, struct batch_call *ret)
 {
-    const struct config *config = worker_config(w);
+    const struct config *config = worker_config(c->worker);
     struct resp_limits limits = {
         .max_bulk = config->proto_max_bulk_len,
         .max_args = INT_MAX,
@@ -32,7 +48,7 @@ static enum parse_result parse(struct worker *w, struct client *c, struct batch_
     };
     struct slice data = slice_of(c->in.p + c->parsed, c->in.len - c->parsed);
     size_t used;
-    switch (resp_parse(&c->parser, data, &limits, &w->batch.arena, &ret->argv, &ret->argc, &used)) {
+    switch (resp_parse(&c->parser, data, &limits, arena, &ret->argv, &ret->argc, &used)) {
     case RESP_MORE:
         return PARSE_MORE;
     case RESP_ERROR:
@@ -76,6 +92,21 @@ static bool goes_outside(const struct batch_call *call)
 static bool stops_workers(const struct batch_call *call)
 {
     return command_stops_workers(&call->client->session, call->cmd, call->argv, call->argc);
+}
+
+/* Those who only want to know whether anybody is here are answered while the database is not. */
+static bool needs_database(const struct batch_call *call)
+{
+    const struct command *cmd = call->cmd;
+    return cmd && (cmd->subs || !(cmd->categories & CAT_CONNECTION));
+}
+
+static size_t declare(const struct batch_call *call)
+{
+    const struct client *c = call->client;
+    if (!call->cmd || !call->argc)
+        return 0;
+    return declare_call(c->session.executor, &c->session, call->cmd, call->argv, call->argc);
 }
 
 /* A web page that makes its visitor's browser talk to us sends these; the connection ends before the
@@ -166,6 +197,8 @@ static size_t memory(const struct client *c)
 }
 
 const struct protocol resp_protocol = {
+    .full = {full, sizeof full - 1},
+    .denied = {denied, sizeof denied - 1},
     .open = open_resp,
     .release = release,
     .parse = parse,
@@ -174,6 +207,8 @@ const struct protocol resp_protocol = {
     .may_write = may_write,
     .goes_outside = goes_outside,
     .stops_workers = stops_workers,
+    .needs_database = needs_database,
+    .declare = declare,
     .run = run,
     .shape = shape,
     .fail = fail,

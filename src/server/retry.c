@@ -3,7 +3,6 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "exec/retry.h"
-#include "http/api.h"
 #include "server/worker_internal.h"
 #include "stats/stats.h"
 
@@ -19,7 +18,7 @@ void worker_retry_begin(struct worker *w)
     stats_post(&w->executor);
     r->on = true;
     r->held = w->held.next ? w->held.next : 1;
-    r->outcomes = http_outcomes_made(w->http);
+    protocols_mark(w, r->marks);
     retry_begin(&w->executor);
 }
 
@@ -47,7 +46,7 @@ void worker_retry_take_back(struct worker *w)
     const struct worker_retry *r = &w->retry;
     retry_take_back(&w->executor);
     held_cut(w, r->held);
-    http_drop_outcomes(w->http, r->outcomes);
+    protocols_rewind(w, r->marks);
     for (size_t i = 0; i < r->n; i++)
         client_take_back(&r->clients[i]);
     finish(w);

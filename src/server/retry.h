@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "server/client.h"
+#include "server/protocol.h"
 
 struct worker;
 
@@ -15,8 +16,8 @@ struct worker_retry {
     bool on;
     struct client_before *clients;
     size_t n, cap;
-    uint64_t held;     /* the number of the next one */
-    uint64_t outcomes; /* of HTTP batches that nobody waits for */
+    uint64_t held;             /* the number of the next one */
+    uint64_t marks[PROTOCOLS]; /* of what their clients have in common */
 };
 
 void worker_retry_release(struct worker_retry *r);

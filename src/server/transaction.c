@@ -8,8 +8,6 @@
 #include "engine/engine.h"
 #include "exec/block.h"
 #include "exec/command.h"
-#include "exec/declare.h"
-#include "http/api.h"
 #include "server/worker_internal.h"
 #include "stats/stats.h"
 
@@ -107,7 +105,7 @@ void transactions_failed(struct worker *w, int64_t from, const struct error *err
     if (worker_may_warn(w, &w->commit_warned_us))
         log_failure("a batch could not be committed", err);
     held_fail(w, from, err);
-    http_fail_outcomes(w->http, from, err);
+    protocols_fail(w, from, err);
 }
 
 void transaction_progress(struct worker *w)
@@ -122,7 +120,7 @@ void transaction_progress(struct worker *w)
         }
     }
     held_settle(w);
-    http_settle_outcomes(w->http);
+    protocols_settle(w);
 }
 
 /* SAVE was the last call of the transaction, which has been committed: what it promised comes true now, or
@@ -216,13 +214,8 @@ static size_t declare(struct worker *w, size_t at)
         return b->ncalls;
     if (b->write && w->executor.nwaiters)
         block_declare(&w->executor);
-    for (; at < b->ncalls && n < DECLARED_KEYS; at++) {
-        const struct batch_call *call = &b->calls[at];
-        if (call->http)
-            n += http_declare(w->http, call->http);
-        else if (call->cmd && call->argc)
-            n += declare_call(&w->executor, &call->client->session, call->cmd, call->argv, call->argc);
-    }
+    for (; at < b->ncalls && n < DECLARED_KEYS; at++)
+        n += b->calls[at].client->protocol->declare(&b->calls[at]);
     return at;
 }
 
@@ -254,17 +247,10 @@ static void not_now(struct worker *w, struct transaction *t)
     t->err = t->write_err;
 }
 
-/* Whether a call may ask the database for anything. */
-static bool needs_database(const struct batch_call *call)
-{
-    const struct command *cmd = call->cmd;
-    return call->http || (cmd && (cmd->subs || !(cmd->categories & CAT_CONNECTION)));
-}
-
 /* Those who only want to know whether anybody is here are answered while the database is not. */
 static bool needs_none(const struct batch *b, size_t at)
 {
-    while (at < b->ncalls && !needs_database(&b->calls[at]))
+    while (at < b->ncalls && !b->calls[at].client->protocol->needs_database(&b->calls[at]))
         at++;
     return at == b->ncalls;
 }

@@ -14,7 +14,6 @@
 #include "engine/engine.h"
 #include "exec/block.h"
 #include "exec/command.h"
-#include "http/api.h"
 #include "server/certificates.h"
 #include "server/worker_internal.h"
 #include "stats/monitor.h"
@@ -403,7 +402,7 @@ enum status worker_new(struct workers *workers, struct engine *engine, struct wo
     w->executor.worker = w;
     executor_init(&w->executor, &workers->server, workers->config, engine);
     set_form_limits(w);
-    w->http = http_api_new(&w->executor);
+    protocols_start(w);
     mailbox_init(&w->mailbox);
     w->look.kind = &look_for_blocked;
     w->lines_lost.kind = &lines_lost;
@@ -454,7 +453,7 @@ void worker_free(struct worker *w)
     worker_retry_release(&w->retry);
     wakeup_release(w);
     mem_free(w->flush.items);
-    http_api_free(w->http);
+    protocols_end(w);
     executor_release(&w->executor);
     mem_free(w);
 }

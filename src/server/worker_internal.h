@@ -36,7 +36,6 @@ struct arrival {
 struct worker {
     struct workers *workers;
     struct executor executor;
-    struct http_api *http;
     struct event_base *base;
     struct mailbox mailbox;
     struct message look, lines_lost; /* posted at most once: see worker.c */

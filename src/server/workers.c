@@ -127,13 +127,14 @@ enum status workers_run(struct workers *t, struct error *err)
 
 /* ---- life ---- */
 
-enum status workers_new(struct config *config, struct engine *const *engines, uint32_t n,
-                        struct workers **ret, struct error *err)
+enum status workers_new(struct config *config, const struct protocol *const *protocols,
+                        struct engine *const *engines, uint32_t n, struct workers **ret, struct error *err)
 {
     struct workers *t = mem_zalloc(sizeof *t);
     enum status st = ST_OK;
     assert(n > 0 && n <= WORKERS_MAX);
     t->config = config;
+    t->protocols = protocols;
     t->durability = config->durability;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->changed, NULL);

@@ -23,13 +23,16 @@
 #include "config/config.h"
 
 struct engine;
+struct protocol;
 struct workers;
 struct worker;
 
-/* A worker for each engine, 1 to WORKERS_MAX. Binds the sockets that config names. They borrow config
-   and the engines (and through them the stores), and change config when CONFIG SET does. */
-enum status workers_new(struct config *config, struct engine *const *engines, uint32_t n,
-                        struct workers **ret, struct error *err) MUST_CHECK;
+/* A worker for each engine, 1 to WORKERS_MAX. Binds the sockets that config names, for the protocols of the
+   table (protocol.h). They borrow config, the table and the engines (and through them the stores), and change
+   config when CONFIG SET does. */
+enum status workers_new(struct config *config, const struct protocol *const *protocols,
+                        struct engine *const *engines, uint32_t n, struct workers **ret,
+                        struct error *err) MUST_CHECK;
 
 /* Serves until workers_stop, SHUTDOWN or a failure; then sends the replies that are still to be sent (not for
    ever) and makes what was committed durable. */

@@ -7,6 +7,7 @@
 
 #include "exec/executor.h"
 #include "server/listeners.h"
+#include "server/protocol.h"
 #include "server/workers.h"
 
 struct workers {
@@ -26,8 +27,9 @@ struct workers {
     struct server_listener listeners[LISTENERS];
     struct event *accept_timer; /* the end of a pause after want of memory or descriptors */
     uint32_t max_clients;       /* as configured, or what the limit of descriptors allows */
-    _Atomic uint32_t nhttp;     /* clients that speak HTTP */
-    int64_t durability;         /* the one in force; the option is ahead of it until the end of a batch */
+    const struct protocol *const *protocols;
+    _Atomic uint32_t nspeakers[PROTOCOLS]; /* clients that speak it */
+    int64_t durability; /* the one in force; the option is ahead of it until the end of a batch */
 };
 
 static inline bool workers_alone(const struct workers *t)

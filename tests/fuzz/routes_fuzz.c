@@ -88,7 +88,7 @@ static void make_world(void)
     executor_init(&world.executor, &world.server, &world.config, world.engine);
     session_init(&world.session, NULL, true);
     world.session.no_block = true;
-    world.api = http_api_new(&world.executor);
+    world.executor.http = world.api = http_api_new(&world.executor);
     world.ready = true;
     atexit(end_world);
 }

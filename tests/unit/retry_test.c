@@ -12,11 +12,14 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "config/config.h"
+#include "http/http_client.h"
 #include "server/workers.h"
 #include "world.h"
 
 #define CLIENTS 4
 #define CONTROL (CLIENTS - 1)
+
+static const struct protocol *const protocols[PROTOCOLS] = {&resp_protocol, &http_protocol};
 
 struct service {
     struct world world;
@@ -82,8 +85,8 @@ static bool start(struct service *s)
     set(s, "unixsocket", s->path);
     set(s, "sweep", "no");
     set(s, "slowlog-log-slower-than", "0");
-    if (!check_ok(workers_new(&s->config, &s->world.engine, 1, &s->workers, &s->err), &s->err, __FILE__,
-                  __LINE__, "workers_new") ||
+    if (!check_ok(workers_new(&s->config, protocols, &s->world.engine, 1, &s->workers, &s->err), &s->err,
+                  __FILE__, __LINE__, "workers_new") ||
         !check_that(pthread_create(&s->thread, NULL, serve, s) == 0, __FILE__, __LINE__, "pthread_create"))
         return false;
     for (int i = 0; i < CLIENTS; i++)

@@ -7,8 +7,11 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "config/config.h"
+#include "http/http_client.h"
 #include "server/workers.h"
 #include "world.h"
+
+static const struct protocol *const protocols[PROTOCOLS] = {&resp_protocol, &http_protocol};
 
 struct service {
     struct world world;
@@ -41,8 +44,8 @@ static bool start(struct service *s)
     set(s, "port", "0");
     set(s, "unixsocket", s->path);
     set(s, "sweep", "no");
-    return check_ok(workers_new(&s->config, &s->world.engine, 1, &s->workers, &s->err), &s->err, __FILE__,
-                    __LINE__, "workers_new") &&
+    return check_ok(workers_new(&s->config, protocols, &s->world.engine, 1, &s->workers, &s->err), &s->err,
+                    __FILE__, __LINE__, "workers_new") &&
            check_that(pthread_create(&s->thread, NULL, serve, s) == 0, __FILE__, __LINE__, "pthread_create");
 }
 
