@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "engine/view.h"
 #include "exec/args.h"
+#include "exec/auth.h"
 #include "exec/executor.h"
 #include "exec/session.h"
 
@@ -31,17 +32,12 @@ static enum status echo(struct call *c)
 
 /* ---- authentication ---- */
 
-/* Without a password configured, any will do for the default user. */
 static bool authenticate(struct call *c, struct slice user, struct slice password)
 {
-    bool open = c->executor->config->requirepass[0] == '\0';
-    if (slice_eq(user, SLICE("default")) && (open || executor_password_is(c->executor, password))) {
-        c->session->state.authenticated = true;
-        return true;
-    }
-    books_count(&c->executor->books, BOOKS_WRONG_PASSWORD, 0);
-    reply_error(c->reply, ERR_WRONGPASS);
-    return false;
+    bool known = auth_login(c->session, user, password);
+    if (!known)
+        reply_error(c->reply, ERR_WRONGPASS);
+    return known;
 }
 
 static enum status auth(struct call *c)
@@ -49,7 +45,7 @@ static enum status auth(struct call *c)
     struct slice user = c->argc == 3 ? c->argv[1] : SLICE("default");
     if (c->argc > 3) {
         reply_error(c->reply, ERR_SYNTAX);
-    } else if (c->argc == 2 && !c->executor->config->requirepass[0]) {
+    } else if (c->argc == 2 && auth_is_open(c->executor->config)) {
         reply_error(c->reply, "ERR AUTH <password> called without any password configured for the default "
                               "user. Are you sure your configuration is correct?");
     } else if (authenticate(c, user, c->argv[c->argc - 1])) {
@@ -123,7 +119,7 @@ static enum status hello(struct call *c)
     int resp;
     if (!parse_hello(c, &resp))
         return ST_OK;
-    if (!c->session->state.authenticated && c->executor->config->requirepass[0]) {
+    if (!auth_is_known(c->session)) {
         reply_error(c->reply,
                     "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
                     "AUTH <user> <pass> option can be used to authenticate the client and select the RESP "
@@ -157,7 +153,7 @@ static enum status reset(struct call *c)
     if (c->session->state.monitor) {
         executor_set_monitor(c->executor, c->session, false);
     }
-    session_reset(c->session, !c->executor->config->requirepass[0]);
+    session_reset(c->session, auth_is_open(c->executor->config));
     c->reply->resp = c->session->state.resp;
     reply_simple(c->reply, "RESET");
     return ST_OK;

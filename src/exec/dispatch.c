@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "engine/engine.h"
+#include "exec/auth.h"
 #include "exec/executor.h"
 #include "exec/session.h"
 #include "exec/txn.h"
@@ -53,26 +54,6 @@ bool command_arity_fits(const struct command *cmd, int argc)
     return cmd->arity >= 0 ? argc == cmd->arity : argc >= -cmd->arity;
 }
 
-/* DEBUG may crash, stop and fake things, so it is only there for those who asked for it. */
-static bool debug_allowed(const struct executor *executor, const struct session *session)
-{
-    enum { DEBUG_NO, DEBUG_YES, DEBUG_LOCAL };
-    switch (executor->config->enable_debug_command) {
-    case DEBUG_YES:
-        return true;
-    case DEBUG_LOCAL:
-        return session_is_local(session);
-    default:
-        return false;
-    }
-}
-
-static bool needs_auth(const struct executor *executor, const struct session *session,
-                       const struct command *cmd)
-{
-    return !session->state.authenticated && executor->config->requirepass[0] && !(cmd->flags & CMD_NO_AUTH);
-}
-
 /* Writing may be impossible while reading goes on; when not even a transaction can begin, both are. */
 static bool no_database(const struct executor *executor, const struct command *cmd,
                         const struct error *write_err)
@@ -98,18 +79,14 @@ static void refuse_with(struct session *session, const struct command *cmd, stru
 static bool refuse(struct executor *executor, struct session *session, const struct command *cmd, int argc,
                    struct reply *reply, const struct error *write_err)
 {
+    const char *forbidden = auth_refusal(session, cmd);
     if (!command_arity_fits(cmd, argc)) {
         char name[COMMAND_NAME_CHARS], why[COMMAND_NAME_CHARS + 64];
         command_full_name(cmd, name);
         snprintf(why, sizeof why, "ERR wrong number of arguments for '%s' command", name);
         refuse_with(session, cmd, reply, why);
-    } else if ((cmd->flags & CMD_PROTECTED) && !debug_allowed(executor, session)) {
-        reply_error(reply,
-                    "ERR DEBUG command not allowed. If the enable-debug-command option is set to "
-                    "\"local\", you can run it from a local connection, otherwise you need to set this "
-                    "option in the configuration file, and then restart the server.");
-    } else if (needs_auth(executor, session, cmd)) {
-        refuse_with(session, cmd, reply, "NOAUTH Authentication required.");
+    } else if (forbidden) {
+        refuse_with(session, cmd, reply, forbidden);
     } else if (session->state.monitor && (cmd->flags & (CMD_WRITE | CMD_READONLY | CMD_MAY_REPLICATE))) {
         reply_error(reply, "ERR Replica can't interact with the keyspace");
     } else if (no_database(executor, cmd, write_err)) {
@@ -223,9 +200,9 @@ struct command_result command_run(struct executor *executor, struct session *ses
             reply_unknown_command(reply, argv, argc);
         executor_note_error(executor, reply->code);
         txn_spoil(session);
-    } else if (UNLIKELY(!command_arity_fits(cmd, argc) || !session->state.authenticated ||
+    } else if (UNLIKELY(!command_arity_fits(cmd, argc) || auth_is_in_doubt(session, cmd) ||
                         session->state.monitor || no_database(executor, cmd, write_err) ||
-                        session->state.txn.txn || (cmd->flags & CMD_PROTECTED)) &&
+                        session->state.txn.txn) &&
                refuse(executor, session, cmd, argc, reply, write_err)) {
         books_count(&executor->books, BOOKS_REJECTED, (uint32_t)command_index(cmd));
         executor_note_error(executor, reply->code);
@@ -328,7 +305,7 @@ bool command_stops_workers(const struct session *session, const struct command *
 {
     if (!cmd || !(cmd->flags & CMD_STOPS_WORKERS))
         return false;
-    if (!session->state.authenticated && session->executor->config->requirepass[0]) /* it will be refused */
+    if (!auth_is_known(session)) /* it will be refused */
         return false;
     if (txn_open(session)) /* all but EXEC is queued, or refused */
         return txn_is_exec(cmd) && txn_stops_workers(session);

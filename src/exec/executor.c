@@ -233,15 +233,6 @@ void executor_note_failure(struct executor *s, enum status st)
     books_count(&s->books, BOOKS_DATABASE_ERROR, st);
 }
 
-bool executor_password_is(const struct executor *s, struct slice guess)
-{
-    struct slice secret = slice_str(s->config->requirepass);
-    unsigned char differs = guess.n != secret.n;
-    for (size_t i = 0; i < guess.n; i++)
-        differs |= (unsigned char)(guess.p[i] ^ (i < secret.n ? secret.p[i] : 0));
-    return !differs;
-}
-
 bool executor_paused(struct executor *s, bool may_write, int64_t mono_us)
 {
     if (s->pause == PAUSE_NONE)

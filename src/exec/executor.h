@@ -190,9 +190,6 @@ void executor_note_error(struct executor *s, const char *code);
 /* So does a failure of the database. */
 void executor_note_failure(struct executor *s, enum status st);
 
-/* Takes as long for a wrong guess as for a right one, so that time tells nothing about the password. */
-bool executor_password_is(const struct executor *s, struct slice guess);
-
 /* CLIENT PAUSE: a pause only ever becomes longer and stricter, until it ends. */
 void executor_pause(struct executor *s, enum pause_mode mode, int64_t mono_us, int64_t until_us);
 

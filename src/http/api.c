@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "exec/auth.h"
 #include "exec/declare.h"
 #include "http/http_internal.h"
 #include "http/outcomes.h"
@@ -123,9 +124,11 @@ size_t http_declare(const struct http_api *a, const struct http_call *x)
 
 /* ---- who may ask ---- */
 
+#define DEFAULT_USER SLICE("default")
+
 bool http_authorized(const struct executor *s, struct slice header, struct arena *arena)
 {
-    if (!s->config->requirepass[0])
+    if (auth_is_open(s->config))
         return true;
     const char *space = header.n ? memchr(header.p, ' ', header.n) : NULL;
     if (!space)
@@ -135,7 +138,7 @@ bool http_authorized(const struct executor *s, struct slice header, struct arena
     while (secret.n && secret.p[0] == ' ')
         secret = slice_of(secret.p + 1, secret.n - 1);
     if (slice_is(scheme, "bearer"))
-        return executor_password_is(s, secret);
+        return auth_accepts(s->config, DEFAULT_USER, secret);
     if (!slice_is(scheme, "basic") || !base64_decode(secret, arena, &secret))
         return false;
     const char *colon = secret.n ? memchr(secret.p, ':', secret.n) : NULL;
@@ -143,7 +146,7 @@ bool http_authorized(const struct executor *s, struct slice header, struct arena
         return false;
     struct slice user = slice_of(secret.p, (size_t)(colon - secret.p));
     struct slice password = slice_of(colon + 1, secret.n - user.n - 1);
-    return (user.n == 0 || slice_eq(user, SLICE("default"))) && executor_password_is(s, password);
+    return auth_accepts(s->config, user.n ? user : DEFAULT_USER, password);
 }
 
 /* ---- the sink ---- */
@@ -366,9 +369,9 @@ struct command_result http_answer(struct http_api *api, struct session *s, struc
     bool open = x->route && x->route->open;
     s->request = a;
     s->state.db = x->db;
-    s->state.authenticated =
-        open || http_authorized(api->executor, x->request.headers[HTTP_AUTHORIZATION], x->arena);
-    if (!s->state.authenticated && !is_for_all(x))
+    auth_set_known(s,
+                   open || http_authorized(api->executor, x->request.headers[HTTP_AUTHORIZATION], x->arena));
+    if (!auth_is_known(s) && !is_for_all(x))
         refuse_stranger(api, x, a);
     else if (x->refusal.status)
         answer_refusal(a, x);

@@ -8,6 +8,8 @@
    them, and such a GET may be a command that writes: then Sec-Fetch-Site and the Referer tell. */
 #include "http/http_internal.h"
 
+#include "exec/auth.h"
+
 /* ---- which origins ---- */
 
 static bool is_listed(const struct executor *s, struct slice origin, bool *ret_any)
@@ -98,7 +100,6 @@ static void add_cors(struct http_call *x, struct slice origin, bool any)
 
 void http_check_origin(const struct http_api *a, struct http_call *x)
 {
-    const struct config *config = a->executor->config;
     struct slice origin = x->request.headers[HTTP_ORIGIN], host = x->request.headers[HTTP_HOST];
     struct slice site = x->request.headers[HTTP_SEC_FETCH_SITE];
     if (!origin.p)
@@ -111,7 +112,7 @@ void http_check_origin(const struct http_api *a, struct http_call *x)
     if (foreign || (origin.p && !is_own(origin, host)))
         http_refuse(x, 403, "origin_not_allowed",
                     "A browser asks for a page of another origin: http-cors-origins must list it.");
-    else if (config->protected_mode && !config->requirepass[0] && !is_plain_host(host))
+    else if (auth_is_protected(a->executor->config) && !is_plain_host(host))
         http_refuse(
             x, 403, "host_not_allowed",
             "Without a password only addresses and localhost are taken as the host: set requirepass, or "

@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "base/mem.h"
+#include "exec/auth.h"
 #include "exec/block.h"
 #include "server/client_internal.h"
 #include "server/worker_internal.h"
@@ -237,7 +238,7 @@ struct client *client_new(struct worker *w, struct conn conn, const struct proto
     c->worker = w;
     c->protocol = protocol;
     c->conn = conn;
-    session_init(&c->session, &client_session_ops, config->requirepass[0] == '\0');
+    session_init(&c->session, &client_session_ops, auth_is_open(config));
     c->session.id = conn.number;
     c->session.fd = conn.fd;
     c->session.unix_socket = conn.local;

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "exec/auth.h"
 #include "exec/command.h"
 #include "server/worker_internal.h"
 
@@ -45,7 +46,7 @@ void gather_calls(struct worker *w, struct client *c)
     }
     struct batch *b = &w->batch;
     /* What a client may send changes with AUTH: until then, one command at a time. */
-    int share = c->session.state.authenticated || !worker_config(w)->requirepass[0] ? CLIENT_CALLS : 1;
+    int share = auth_is_known(&c->session) ? CLIENT_CALLS : 1;
     while (share > 0) {
         struct batch_call call = {.client = c, .db = c->session.state.db};
         enum parse_result found = c->protocol->parse(c, &b->arena, &call);

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "exec/auth.h"
 #include "server/worker_internal.h"
 #include "server/workers_internal.h"
 
@@ -34,9 +35,8 @@ void listeners_leave(struct workers *t, const struct protocol *p)
 
 static void welcome(struct worker *w, const struct server_listener *e, struct conn conn)
 {
-    const struct config *config = worker_config(w);
     const struct protocol *p = w->workers->protocols[e->speaks];
-    if (config->protected_mode && config->requirepass[0] == '\0' && !conn_is_loopback(&conn)) {
+    if (auth_is_protected(worker_config(w)) && !conn_is_loopback(&conn)) {
         w->executor.stats.rejected[REJECTED_PROTECTED]++;
         conn_refuse(&conn, p->denied);
     } else if (!enter(w->workers, e->speaks)) {

@@ -4,6 +4,7 @@
 #include <limits.h>
 
 #include "base/log.h"
+#include "exec/auth.h"
 #include "exec/command.h"
 #include "exec/declare.h"
 #include "exec/txn.h"
@@ -44,7 +45,7 @@ static enum parse_result parse(struct client *c, struct arena *arena, struct bat
         .max_bulk = config->proto_max_bulk_len,
         .max_args = INT_MAX,
         .max_inline = MAX_INLINE,
-        .unauthenticated = !c->session.state.authenticated && config->requirepass[0],
+        .unauthenticated = !auth_is_known(&c->session),
     };
     struct slice data = slice_of(c->in.p + c->parsed, c->in.len - c->parsed);
     size_t used;
