@@ -5,13 +5,13 @@
 
    Atomic (the default): the operations are one command, undone as a whole when one of them fails. Otherwise
    each is a command of its own, one after the other. "async" does not wait for the commit to be durable: the
-   outcome is kept for GET /batch/{id} (outcomes.c). */
+   outcome is kept for GET /batch/{id} (batch_outcomes.c). */
 #include "http/http_internal.h"
 
 #include "base/clock.h"
 #include "command/families.h"
 #include "exec/declare.h"
-#include "http/outcomes.h"
+#include "http/batch_outcomes.h"
 #include "proto/base64.h"
 
 /* In the order of the table below. */

@@ -81,6 +81,9 @@ void http_key_call(struct http_call *x, const struct command *cmd, struct slice 
 /* A line, with its end, among the headers of the answer. */
 void http_add_header(struct http_call *x, struct slice line);
 
+/* Asks for a password, among the headers of the answer. */
+void http_add_challenge(struct http_call *x);
+
 /* Whether a PUT is answered without a body: Prefer: return=minimal. */
 bool http_wants_minimal(const struct http_call *x);
 
@@ -154,7 +157,7 @@ int http_failure_document(struct http_api *a, const struct error *err, enum http
 void upstash_item_begin(struct answer *a);
 void upstash_item_end(struct answer *a);
 
-/* ---- values as JSON (http_value.c) ---- */
+/* ---- values as JSON (json_in.c) ---- */
 
 /* When a key expires. */
 struct http_expiry {
@@ -201,7 +204,7 @@ bool http_score(struct http_call *x, const struct json *v, double *ret);
 enum status http_value_put(struct call *c, struct slice key, const struct http_value *v,
                            int64_t expire_at) MUST_CHECK;
 
-/* ---- documents on their way out (document.c) ---- */
+/* ---- documents on their way out (json_out.c) ---- */
 
 struct http_writer {
     struct buf *out;

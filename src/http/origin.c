@@ -76,15 +76,6 @@ static const char allowed_headers[] =
     "Access-Control-Allow-Methods: GET, HEAD, PUT, POST, DELETE\r\n"
     "Access-Control-Max-Age: 7200\r\n";
 
-void http_add_header(struct http_call *x, struct slice line)
-{
-    char *to = arena_alloc(x->arena, x->extra.n + line.n);
-    if (x->extra.n)
-        memcpy(to, x->extra.p, x->extra.n);
-    memcpy(to + x->extra.n, line.p, line.n);
-    x->extra = slice_of(to, x->extra.n + line.n);
-}
-
 static void add_cors(struct http_call *x, struct slice origin, bool any)
 {
     struct buf line = {0};

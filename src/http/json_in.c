@@ -1,4 +1,4 @@
-/* Values of every type, read from JSON (document.c writes them):
+/* Values of every type, read from JSON (json_out.c writes them):
 
      {"type": "string", "value": "text"}                       (type may be left out)
      {"type": "hash",   "value": {"field": "value"}}

@@ -68,7 +68,7 @@ void http_keys_list(struct http_api *api, struct http_call *x)
     if (q->match.p)
         narrow(q);
     x->detail = q;
-    x->cmd = &http_list_commands[0];
+    x->cmd = &http_listing_commands[0];
     x->argv = argv;
     argv[0] = slice_str(x->cmd->name);
     x->argc = 1;
@@ -250,7 +250,7 @@ static enum status list(struct call *c)
 }
 
 /* clang-format off */
-const struct command http_list_commands[] = {
+const struct command http_listing_commands[] = {
     {.name = "http|keys", .fn = list, .arity = 1, .flags = CMD_READONLY, .group = "http"},
     {.name = NULL},
 };

@@ -1,4 +1,4 @@
-#include "http/outcomes.h"
+#include "http/batch_outcomes.h"
 
 #include <inttypes.h>
 #include <stdio.h>

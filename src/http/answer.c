@@ -1,153 +1,12 @@
-/* Requests and answers of the HTTP API: what all routes have in common. */
+/* From calls to answers: the sink that Redis' commands and our own handlers write to, the answer's head,
+   errors as HTTP tells them. request.c is the way here. */
 #include "http/api.h"
-
-#include <stdarg.h>
-#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "exec/auth.h"
-#include "exec/declare.h"
+#include "http/batch_outcomes.h"
 #include "http/http_internal.h"
-#include "http/outcomes.h"
-#include "proto/base64.h"
-
-static const char challenge[] =
-    "WWW-Authenticate: Bearer realm=\"larder\"\r\nWWW-Authenticate: Basic realm=\"larder\"\r\n";
-
-/* ---- refusals ---- */
-
-void http_refuse(struct http_call *x, int status, const char *code, const char *fmt, ...)
-{
-    char text[512];
-    va_list args;
-    va_start(args, fmt);
-    int n = vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    size_t len = n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
-    char *message = arena_alloc(x->arena, len + 1);
-    memcpy(message, text, len);
-    message[len] = '\0';
-    x->refusal = (struct http_refusal){status, code, message};
-}
-
-struct http_call *http_prepare_refusal(const struct http_refusal *why, struct arena *arena)
-{
-    struct http_call *x = arena_alloc(arena, sizeof *x);
-    *x = (struct http_call){.refusal = *why, .close = true, .arena = arena};
-    if (why->status == 401)
-        x->extra = slice_str(challenge);
-    return x;
-}
-
-/* ---- from requests to calls ---- */
-
-void http_key_call(struct http_call *x, const struct command *cmd, struct slice key)
-{
-    x->argc = 2;
-    x->argv = arena_alloc(x->arena, 2 * sizeof *x->argv);
-    x->argv[0] = slice_str(cmd->name);
-    x->argv[1] = key;
-    x->cmd = cmd;
-    x->writes = cmd->flags & CMD_WRITE;
-}
-
-bool http_json_body(struct http_call *x, enum json_kind kind, struct json *ret)
-{
-    const char *why;
-    size_t at;
-    if (!json_check(x->request.body, ret, &why, &at)) {
-        http_refuse(x, 400, "bad_json", "The body is not JSON: %s, at byte %zu.", why, at);
-        return false;
-    }
-    if (ret->kind != kind) {
-        http_refuse(x, 400, "bad_json", "The body must be %s, not %s.", json_kind_name(kind),
-                    json_kind_name(ret->kind));
-        return false;
-    }
-    return true;
-}
-
-bool http_number_param(struct http_call *x, enum http_param p, int64_t min, int64_t max, int64_t otherwise,
-                       int64_t *ret)
-{
-    *ret = otherwise;
-    if (!x->query[p].p)
-        return true;
-    if (num_parse_i64(x->query[p], ret) && *ret >= min && *ret <= max)
-        return true;
-    http_refuse(x, 400, "bad_parameter", "%s must be a whole number from %lld to %lld.", http_params[p].name,
-                (long long)min, (long long)max);
-    return false;
-}
-
-bool http_limit_param(struct http_call *x, int64_t *ret)
-{
-    return http_number_param(x, PARAM_LIMIT, 1, x->route->page.most, x->route->page.usual, ret);
-}
-
-void http_read_db(const struct http_api *a, struct http_call *x)
-{
-    int64_t db;
-    if (http_number_param(x, PARAM_DB, 0, (int64_t)view_databases(a->executor->view) - 1, 0, &db))
-        x->db = (uint32_t)db;
-}
-
-struct http_call *http_prepare(struct http_api *a, const struct http_request *r, struct arena *arena)
-{
-    struct http_call *x = arena_alloc(arena, sizeof *x);
-    *x = (struct http_call){.request = *r, .close = !r->keep_alive, .arena = arena};
-    http_route(x);
-    if (!x->refusal.status || x->refusal.status == 204)
-        http_check_origin(a, x);
-    if (!x->refusal.status)
-        http_read_db(a, x);
-    if (!x->refusal.status && x->route && x->route->prepare)
-        x->route->prepare(a, x);
-    x->stops_workers |= x->route && x->route->stops_workers;
-    if (x->refusal.status) {
-        x->cmd = NULL;
-        x->writes = x->stops_workers = false;
-    }
-    return x;
-}
-
-size_t http_declare(const struct http_api *a, const struct http_call *x)
-{
-    if (!x->route || x->refusal.status)
-        return 0;
-    if (x->route->declare)
-        return x->route->declare(a, x);
-    return x->cmd ? declare_keys(a->executor->view, x->db, x->cmd, x->argv, x->argc) : 0;
-}
-
-/* ---- who may ask ---- */
-
-#define DEFAULT_USER SLICE("default")
-
-bool http_authorized(const struct executor *s, struct slice header, struct arena *arena)
-{
-    if (auth_is_open(s->config))
-        return true;
-    const char *space = header.n ? memchr(header.p, ' ', header.n) : NULL;
-    if (!space)
-        return false;
-    struct slice scheme = slice_of(header.p, (size_t)(space - header.p));
-    struct slice secret = slice_of(space + 1, header.n - scheme.n - 1);
-    while (secret.n && secret.p[0] == ' ')
-        secret = slice_of(secret.p + 1, secret.n - 1);
-    if (slice_is(scheme, "bearer"))
-        return auth_accepts(s->config, DEFAULT_USER, secret);
-    if (!slice_is(scheme, "basic") || !base64_decode(secret, arena, &secret))
-        return false;
-    const char *colon = secret.n ? memchr(secret.p, ':', secret.n) : NULL;
-    if (!colon)
-        return false;
-    struct slice user = slice_of(secret.p, (size_t)(colon - secret.p));
-    struct slice password = slice_of(colon + 1, secret.n - user.n - 1);
-    return auth_accepts(s->config, user.n ? user : DEFAULT_USER, password);
-}
 
 /* ---- the sink ---- */
 
@@ -253,16 +112,6 @@ void upstash_item_end(struct answer *a)
 
 /* ---- from calls to answers ---- */
 
-bool http_stops_workers(const struct http_api *a, const struct http_call *x)
-{
-    return x->stops_workers && http_authorized(a->executor, x->request.headers[HTTP_AUTHORIZATION], x->arena);
-}
-
-enum http_dialect http_dialect_of(const struct http_call *x)
-{
-    return x->route ? x->route->dialect : DIALECT_KEYS;
-}
-
 static struct slice date_line(struct http_api *a)
 {
     int64_t now = clock_wall_us() / 1000000;
@@ -286,12 +135,6 @@ static struct answer *begin_answer(struct http_api *api, struct http_call *x, st
     a->json.out = out;
     a->json.base64 = false;
     return a;
-}
-
-bool http_wants_minimal(const struct http_call *x)
-{
-    return x->request.method == HTTP_PUT && http_dialect_of(x) == DIALECT_KEYS &&
-           http_prefers(x->request.headers[HTTP_PREFER], "return", "minimal");
 }
 
 /* A PUT that has created something is a 201 whatever is preferred. */
@@ -321,7 +164,7 @@ static void end_answer(struct answer *a)
 static void refuse_stranger(struct http_api *api, struct http_call *x, struct answer *a)
 {
     books_count(&api->executor->books, BOOKS_WRONG_PASSWORD, 0);
-    http_add_header(x, slice_str(challenge));
+    http_add_challenge(x);
     answer_error(a, 401, "unauthorized",
                  "Send the password: Authorization: Bearer PASSWORD, or basic with the user \"default\".");
 }
