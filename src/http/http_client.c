@@ -172,13 +172,11 @@ static size_t declare(const struct batch_call *call)
 
 /* ---- answers ---- */
 
-static struct command_result run(struct worker *w, const struct batch_call *call,
-                                 const struct error *write_err)
+static struct command_result run(const struct batch_call *call, const struct error *write_err)
 {
     struct client *c = call->client;
     struct http_conn *h = conn_of(c);
     struct http_call copy = *request_of(call), *x = &copy; /* it may run again, from what it was */
-    (void)w;
     if (x->refusal.status == HTTP_CONTINUE) {
         buf_add_slice(&c->out, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
         return (struct command_result){0};
@@ -197,10 +195,8 @@ static uint32_t shape(const struct client *c)
     return conn_of(c)->now.shape;
 }
 
-static void fail(struct worker *w, struct client *c, uint32_t n, uint32_t of, const struct error *err,
-                 struct buf *out)
+static void fail(struct client *c, uint32_t n, uint32_t of, const struct error *err, struct buf *out)
 {
-    (void)w;
     for (uint32_t i = 0; i < n; i++)
         http_answer_failure(api_of(c), err, (enum http_dialect)(of & ~SHAPE_BODILESS), of & SHAPE_BODILESS,
                             out);

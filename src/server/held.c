@@ -124,7 +124,7 @@ static void rewrite(struct worker *worker, struct client *c, struct failed which
         buf_add(&fresh, c->out.p + copied, start - copied);
         it->start = c->out_base + fresh.len;
         if (which.only ? n == which.only : it->ticket >= which.from) {
-            c->protocol->fail(worker, c, it->replies, it->shape, err, &fresh);
+            c->protocol->fail(c, it->replies, it->shape, err, &fresh);
             it->ticket = 0;
         } else {
             buf_add(&fresh, c->out.p + start, end - start);

@@ -83,8 +83,7 @@ struct protocol {
     size_t (*declare)(const struct batch_call *call);
 
     /* Runs the call and appends its answer to the client's output. Returns what has to follow. */
-    struct command_result (*run)(struct worker *w, const struct batch_call *call,
-                                 const struct error *write_err);
+    struct command_result (*run)(const struct batch_call *call, const struct error *write_err);
 
     /* ---- commits that fail, transactions that run again ---- */
 
@@ -93,8 +92,7 @@ struct protocol {
     uint32_t (*shape)(const struct client *c);
 
     /* Adds, to out, errors in the place of n answers of one shape that a failed commit has made untrue. */
-    void (*fail)(struct worker *w, struct client *c, uint32_t n, uint32_t shape, const struct error *err,
-                 struct buf *out);
+    void (*fail)(struct client *c, uint32_t n, uint32_t shape, const struct error *err, struct buf *out);
 
     /* Before a transaction that may have to be run again, and back to that (retry.h). NULL: there is nothing
        to remember. */

@@ -117,11 +117,11 @@ static bool is_http(struct slice name)
     return slice_is(name, "post") || slice_is(name, "host:");
 }
 
-static struct command_result run_unknown(struct worker *w, const struct batch_call *call,
-                                         const struct error *write_err)
+static struct command_result run_unknown(const struct batch_call *call, const struct error *write_err)
 {
     struct command_result result = {0};
     struct client *c = call->client;
+    struct worker *w = c->worker;
     if (call->argc == 0) {
         if (c->session.state.reply_mode == SESSION_REPLY_ON)
             reply_error(&c->reply.base, c->parser.error);
@@ -148,14 +148,14 @@ static void note_database(struct client *c, const struct command *cmd, uint32_t 
     c->exec_left = c->exec_chose ? db + 1 : 0;
 }
 
-static struct command_result run(struct worker *w, const struct batch_call *call,
-                                 const struct error *write_err)
+static struct command_result run(const struct batch_call *call, const struct error *write_err)
 {
     struct client *c = call->client;
+    struct worker *w = c->worker;
     c->reply.base.resp = c->session.state.resp;
     c->exec_left = 0;
     if (!call->cmd)
-        return run_unknown(w, call, write_err);
+        return run_unknown(call, write_err);
     uint32_t db = c->session.state.db;
     struct command_result result =
         command_run(&w->executor, &c->session, call->cmd, call->argv, call->argc, &c->reply.base, write_err);
@@ -171,8 +171,7 @@ static uint32_t shape(const struct client *c)
     return c->exec_left;
 }
 
-static void fail(struct worker *w, struct client *c, uint32_t n, uint32_t left, const struct error *err,
-                 struct buf *out)
+static void fail(struct client *c, uint32_t n, uint32_t left, const struct error *err, struct buf *out)
 {
     struct resp_reply sink;
     if (left && c->exec_chose) {
@@ -182,7 +181,7 @@ static void fail(struct worker *w, struct client *c, uint32_t n, uint32_t left, 
     resp_reply_init(&sink, out, c->session.state.resp);
     for (uint32_t i = 0; i < n; i++) {
         reply_status(&sink.base, err->code, err);
-        executor_note_error(&w->executor, sink.base.code);
+        executor_note_error(c->session.executor, sink.base.code);
     }
 }
 
