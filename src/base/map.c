@@ -5,8 +5,9 @@
 #include "base/mem.h"
 #include "base/vec.h"
 
-#define FIRST_BUCKETS 16
-#define SPARSE        4 /* with fewer entries than one for so many buckets, the map shrinks */
+#define FIRST_BUCKETS  16
+#define FIRST_SEGMENTS 4
+#define SPARSE         4 /* with fewer entries than one for so many buckets, the map shrinks */
 
 static struct map_link **new_segment(struct map *m, size_t buckets)
 {
@@ -25,6 +26,15 @@ static void push(struct map_link **chain, struct map_link *l)
 {
     l->next = *chain;
     *chain = l;
+}
+
+static void begin(struct map *m)
+{
+    m->segments_cap = FIRST_SEGMENTS;
+    m->segments = mem_alloc(m->segments_cap * sizeof *m->segments);
+    m->segments[0] = new_segment(m, FIRST_BUCKETS);
+    m->nsegments = 1;
+    m->low = FIRST_BUCKETS - 1;
 }
 
 /* The first segment becomes twice as large. */
@@ -86,14 +96,12 @@ static void join(struct map *m)
 void map_add(struct map *m, struct map_link *l)
 {
     if (m->count >= map_buckets(m)) {
-        if (!m->segments) {
-            VEC_PUSH(m->segments, m->nsegments, m->segments_cap) = new_segment(m, FIRST_BUCKETS);
-            m->low = FIRST_BUCKETS - 1;
-        } else if (m->low + 1 < MAP_SEGMENT) {
+        if (!m->segments)
+            begin(m);
+        else if (m->low + 1 < MAP_SEGMENT)
             grow_first(m);
-        } else {
+        else
             divide(m);
-        }
     }
     push(map_chain(m, l->hash), l);
     m->count++;

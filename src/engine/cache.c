@@ -24,10 +24,23 @@ static struct row *row_of(struct map_link *l)
     return (struct row *)l;
 }
 
+static struct item *item_of(struct map_link *l)
+{
+    return (struct item *)l;
+}
+
+static struct row_head *head_of(struct map_link *l)
+{
+    return (struct row_head *)l;
+}
+
 static void free_row(void *arg, struct map_link *l)
 {
     (void)arg;
-    row_free(row_of(l));
+    if (l->tag < ITEM_TAGS)
+        row_free(row_of(l));
+    else if (!item_of(l)->dirty)
+        item_free(item_of(l));
 }
 
 void cache_free(struct cache *c)
@@ -54,7 +67,7 @@ uint32_t cache_hash(uint32_t db, struct slice key)
     return (uint32_t)hash_bytes(key, db);
 }
 
-struct row *cache_peek(const struct cache *c, uint32_t db, struct slice key, uint32_t hash)
+static struct row *peek(const struct cache *c, uint32_t db, struct slice key, uint32_t hash)
 {
     struct map_link *l = map_first(&c->rows, hash);
     while (l && !(l->hash == hash && l->tag == db && slice_eq(row_key(row_of(l)), key)))
@@ -64,7 +77,7 @@ struct row *cache_peek(const struct cache *c, uint32_t db, struct slice key, uin
 
 struct row *cache_find(struct cache *c, uint32_t db, struct slice key, uint32_t hash)
 {
-    struct row *r = cache_peek(c, db, key, hash);
+    struct row *r = peek(c, db, key, hash);
     if (r) {
         if (r->heat < ROW_HEAT_MAX)
             r->heat++;
@@ -128,14 +141,73 @@ void cache_remove(struct cache *c, struct row *r)
     c->stats.rows--;
 }
 
-/* Frees the row at a place in a chain. */
+/* ---- items ---- */
+
+struct item *cache_item(const struct cache *c, const struct item_ref *ref, uint32_t hash)
+{
+    struct map_link *l = map_first(&c->rows, hash);
+    while (l && !(l->hash == hash && l->tag == ITEM_TAG(ref->table) && item_is(item_of(l), ref)))
+        l = l->next;
+    return item_of(l);
+}
+
+void cache_count_item(struct cache *c, struct item *i)
+{
+    c->stats.hits += i != NULL;
+    c->stats.misses += !i;
+    if (i && i->heat < ROW_HEAT_MAX)
+        i->heat++;
+}
+
+static void count_item(struct cache *c, struct item *i)
+{
+    if (i->dirty)
+        return;
+    c->stats.bytes += mem_size(i);
+    c->stats.rows++;
+}
+
+static void discount_item(struct cache *c, struct item *i)
+{
+    if (i->dirty)
+        return;
+    c->stats.bytes -= mem_size(i);
+    c->stats.rows--;
+}
+
+void cache_add_item(struct cache *c, struct item *i)
+{
+    size_t before = c->rows.bytes;
+    map_add(&c->rows, &i->link);
+    c->stats.bytes += c->rows.bytes - before;
+    count_item(c, i);
+}
+
+void cache_replace_item(struct cache *c, struct item *old, struct item *fresh)
+{
+    map_replace(&c->rows, &old->link, &fresh->link);
+    discount_item(c, old);
+    count_item(c, fresh);
+}
+
+void cache_remove_item(struct cache *c, struct item *i)
+{
+    size_t before = c->rows.bytes;
+    map_remove(&c->rows, &i->link);
+    c->stats.bytes -= before - c->rows.bytes;
+    discount_item(c, i);
+}
+
+/* ---- all ---- */
+
+/* Frees the clean row at a place in a chain. */
 static void drop(struct cache *c, struct map_link **at)
 {
-    struct row *r = row_of(*at);
+    struct map_link *l = *at;
     map_cut(&c->rows, at);
-    c->stats.bytes -= mem_size(r);
+    c->stats.bytes -= mem_size(l);
     c->stats.rows--;
-    row_free(r);
+    free_row(NULL, l);
 }
 
 void cache_evict(struct cache *c, size_t others)
@@ -146,7 +218,7 @@ void cache_evict(struct cache *c, size_t others)
             c->hand = 0;
         struct map_link **at = map_bucket(&c->rows, c->hand);
         while (*at) {
-            struct row *r = row_of(*at);
+            struct row_head *r = head_of(*at);
             if (!r->dirty && r->heat == 0) {
                 drop(c, at);
                 c->stats.evicted++;
@@ -166,7 +238,7 @@ void cache_drop(struct cache *c)
         struct map_link **at = map_bucket(&c->rows, i);
         while (*at) {
             struct map_link *l = *at;
-            if (row_of(l)->dirty) {
+            if (head_of(l)->dirty) {
                 map_cut(&c->rows, at);
                 map_add(&kept, l);
             } else {

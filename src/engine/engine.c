@@ -48,7 +48,7 @@ void engine_free(struct engine *e)
     struct view *v = &e->view;
     cache_free(v->cache);
     residents_release(&v->residents);
-    items_release(&v->items);
+    view_release_items(&v->items);
     arena_release(&v->arena);
     arena_release(&v->scratch);
     view_shared_release(v);

@@ -2,7 +2,9 @@
 
 #include <assert.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
+#include "store/item_tables.h"
 
 bool row_sound(const struct key_row *k)
 {
@@ -72,4 +74,75 @@ struct key_row row_to_key(const struct row *r)
         .expire_at = r->expire_at,
         .ticket = r->ticket,
     };
+}
+
+/* ---- items ---- */
+
+uint32_t item_hash(const struct item_ref *ref)
+{
+    uint64_t salt = (uint64_t)ref->id * ITEM_TABLES + (uint64_t)ref->table;
+    if (item_named(ref->table))
+        return (uint32_t)hash_bytes(ref->name, salt);
+    return (uint32_t)hash_bytes(slice_of(&ref->pos, sizeof ref->pos), salt);
+}
+
+bool item_is(const struct item *i, const struct item_ref *ref)
+{
+    if (i->id != ref->id)
+        return false;
+    return item_named(ref->table) ? slice_eq((struct slice){i->name, i->nname}, ref->name)
+                                  : i->pos == ref->pos;
+}
+
+void item_set(struct item *i, const struct item_ref *ref, const struct item_row *row, uint32_t hash)
+{
+    assert(ref->name.n <= UINT32_MAX && (!row || row->value.n <= UINT32_MAX));
+    *i = (struct item){.link = {.hash = hash, .tag = ITEM_TAG(ref->table)}, .absent = !row, .id = ref->id};
+    if (item_named(ref->table)) {
+        i->name = ref->name.p;
+        i->nname = (uint32_t)ref->name.n;
+    } else {
+        i->pos = ref->pos;
+    }
+    if (!row)
+        return;
+    i->value = row->value.p;
+    i->nvalue = (uint32_t)row->value.n;
+    i->score = row->score;
+    i->expire_at = row->expire_at;
+    i->ord = row->ord;
+}
+
+struct item *item_new(const struct item_ref *ref, const struct item_row *row, uint32_t hash)
+{
+    size_t nname = item_named(ref->table) ? ref->name.n : 0, nvalue = row ? row->value.n : 0;
+    struct item *i = mem_alloc(sizeof *i + nname + nvalue);
+    item_set(i, ref, row, hash);
+    if (nname)
+        i->name = memcpy(i->data, ref->name.p, nname);
+    if (nvalue)
+        i->value = memcpy(i->data + nname, row->value.p, nvalue);
+    return i;
+}
+
+struct item_row item_to_row(const struct item *i)
+{
+    struct item_row row = {
+        .ref = {.table = (enum item_table)(i->link.tag - ITEM_TAGS), .id = i->id},
+        .value = {i->value, i->nvalue},
+        .score = i->score,
+        .expire_at = i->expire_at,
+        .ord = i->ord,
+        .fresh = i->fresh,
+    };
+    if (item_named(row.ref.table))
+        row.ref.name = (struct slice){i->name, i->nname};
+    else
+        row.ref.pos = i->pos;
+    return row;
+}
+
+void item_free(struct item *i)
+{
+    mem_free(i);
 }

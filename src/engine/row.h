@@ -1,4 +1,4 @@
-/* A key's row in memory: one allocation, the key and (for a short string) the value behind the header.
+/* Rows in memory, of two kinds: of keys (struct row) and of items (struct item).
 
    A row does not change once it is in the cache, but for its links and marks: a write makes a new row that
    takes the old one's place, so that a failed command or commit only has to put the old one back. */
@@ -6,33 +6,45 @@
 #define LARDER_ENGINE_ROW_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/map.h"
 #include "base/slice.h"
 #include "store/store.h"
 
+/* What the cache knows of any row: rows of both kinds begin with the same members. */
+struct row_head {
+    struct map_link link;
+    uint8_t kinds_own;
+    uint8_t dirty; /* changed and not committed yet: never evicted */
+    uint8_t heat;  /* hits since the eviction hand last passed, up to ROW_HEAT_MAX */
+};
+
+#define ROW_HEAT_MAX 3
+
+/* ---- keys ---- */
+
+/* One allocation, the key and (for a short string) the value behind the header. */
 struct row {
     struct map_link link; /* in the cache; its tag is the database's number in the tables */
-    uint32_t nkey;
-    uint32_t nvalue;
-    uint8_t type;     /* enum row_type; ROW_NONE: known to be absent, or deleted */
-    uint8_t dirty;    /* changed and not committed yet: never evicted */
-    uint8_t heat;     /* hits since the eviction hand last passed, up to ROW_HEAT_MAX */
+    uint8_t type;         /* enum row_type; ROW_NONE: known to be absent, or deleted */
+    uint8_t dirty;        /* see struct row_head */
+    uint8_t heat;
     uint8_t ext : 1;  /* id, size and first stand before the key */
     uint8_t form : 2; /* enum row_form; in memory alone */
     union {
         uint32_t change; /* dirty: where the batch keeps track of it */
         uint32_t used;   /* clean: when it was last asked for, seconds since the epoch; 0: not yet */
     };
+    uint32_t nkey;
+    uint32_t nvalue;
     int64_t seq;
     int64_t version;
     int64_t expire_at;
     int64_t ticket; /* of the change set that it came with: until that is durable, nobody may be told of it */
     char data[];
 };
-
-#define ROW_HEAT_MAX 3
 
 /* How Redis would keep the value, where that depends on how it came to be: what OBJECT ENCODING tells. A row
    that comes from the tables has forgotten, as Redis has after a restart. */
@@ -102,5 +114,59 @@ void row_free(struct row *r);
 
 /* The row as the store takes it; slices borrow r. */
 struct key_row row_to_key(const struct row *r);
+
+/* ---- items ---- */
+
+/* An item as a commit left it (clean), in one allocation with its name and value behind the header; or as the
+   running batch makes it (dirty), in the batch's arena, with a name and a value that others keep until the
+   commit. */
+struct item {
+    struct map_link link; /* in the cache; its tag is ITEM_TAG of its table */
+    uint8_t absent;       /* there is no such item, or no more */
+    uint8_t dirty;        /* see struct row_head */
+    uint8_t heat;
+    uint8_t fresh : 1;  /* dirty: the tables have no row for it, so that when it goes nothing is left to do */
+    uint8_t cached : 1; /* dirty: there was a clean one in its place, and will be when it is committed */
+    uint8_t replaced : 1; /* dirty: in the running transaction, and another dirty one is in its place */
+    uint32_t change;      /* dirty: where the batch keeps track of it */
+    int64_t id;           /* of the collection */
+    union {
+        const char *name; /* as its table names items: by bytes, ... */
+        int64_t pos;      /* ... or by a position */
+    };
+    const char *value;
+    uint32_t nname, nvalue;
+    double score;
+    int64_t expire_at;
+    int64_t ord;
+    char data[];
+};
+
+/* No database has such a number. */
+#define ITEM_TAGS       (UINT32_MAX - ITEM_TABLES)
+#define ITEM_TAG(table) (ITEM_TAGS + (uint32_t)(table))
+
+_Static_assert(offsetof(struct row, dirty) == offsetof(struct row_head, dirty) &&
+                   offsetof(struct row, heat) == offsetof(struct row_head, heat) &&
+                   offsetof(struct item, dirty) == offsetof(struct row_head, dirty) &&
+                   offsetof(struct item, heat) == offsetof(struct row_head, heat),
+               "rows of both kinds begin alike");
+
+uint32_t item_hash(const struct item_ref *ref);
+
+/* Whether an item of the same table is the one that ref names. */
+bool item_is(const struct item *i, const struct item_ref *ref);
+
+/* A clean item with copies of the name and everything in row; row is NULL: there is no such item. */
+struct item *item_new(const struct item_ref *ref, const struct item_row *row, uint32_t hash);
+
+/* Fills a dirty item, which borrows name and value; row is NULL: the item goes. */
+void item_set(struct item *i, const struct item_ref *ref, const struct item_row *row, uint32_t hash);
+
+/* The item as the store takes it; slices borrow what the item has. */
+struct item_row item_to_row(const struct item *i);
+
+/* Of a clean item. */
+void item_free(struct item *i);
 
 #endif

@@ -509,7 +509,7 @@ void view_accept(struct view *v)
             row_free(v->undo[i].old);
     }
     v->nundo = 0;
-    items_accept(&v->items);
+    view_accept_items(v);
     view_settle_call_watches(v, true);
 }
 
@@ -531,7 +531,7 @@ void view_undo(struct view *v, enum status why)
         }
         row_free(u.fresh);
     }
-    items_undo(&v->items);
+    view_undo_items(v);
     residents_drop_touched(&v->residents);
     v->ntrash = v->call_trash;
     v->nready = v->call_ready;
@@ -554,7 +554,6 @@ static void end_batch(struct view *v)
     v->poison = ST_OK;
     v->kept = false;
     v->prefetch = NULL;
-    items_clear(&v->items);
     arena_reset(&v->arena);
 }
 
@@ -569,7 +568,7 @@ void view_committed(struct view *v)
     }
     v->counts_unsaved = false;
     residents_settle(&v->residents);
-    view_learn_items(v);
+    view_items_committed(v);
     view_settle_watches(v, true);
     end_batch(v);
 }
@@ -589,6 +588,7 @@ void view_rolled_back(struct view *v)
     }
     if (v->id_block_is_new)
         v->id_next = v->id_end = 0;
+    view_items_rolled_back(v);
     residents_drop_touched(&v->residents);
     view_settle_watches(v, false);
     end_batch(v);
@@ -596,7 +596,7 @@ void view_rolled_back(struct view *v)
 
 bool view_has_changes(const struct view *v)
 {
-    return v->nchanges || v->items.len || v->ntrash || v->dbs_changed;
+    return v->nchanges || v->items.any || v->ntrash || v->dbs_changed;
 }
 
 /* ---- into the tables ---- */
@@ -624,36 +624,6 @@ static void gather_keys(struct view *v, struct changes *out)
         out->keys[out->nkeys++] = row_to_key(c->now);
         out->appeared |= appears(v, c);
     }
-}
-
-struct gathering {
-    struct changes *out;
-    struct item_row *rows;
-    struct item_ref *gone;
-};
-
-static void gather_item(void *arg, const struct item_entry *e)
-{
-    struct gathering *g = arg;
-    if (e->state == ITEM_PUT) {
-        struct item_row *row = &g->rows[g->out->nitems++];
-        *row = e->row;
-        row->fresh = e->fresh;
-    } else if (e->state == ITEM_GONE)
-        g->gone[g->out->ngone++] = e->row.ref;
-}
-
-static void gather_items(struct view *v, struct changes *out)
-{
-    size_t n = v->items.npending + 1;
-    struct gathering g = {
-        .out = out,
-        .rows = arena_alloc(&v->scratch, n * sizeof *g.rows),
-        .gone = arena_alloc(&v->scratch, n * sizeof *g.gone),
-    };
-    items_each_pending(&v->items, gather_item, &g);
-    out->items = g.rows;
-    out->gone = g.gone;
 }
 
 /* Databases whose row in larder_db may differ from what it would be after this batch. */
@@ -687,17 +657,17 @@ static void flushed(struct view *v, const struct changes *applied)
     v->dbs_pending = false;
     for (size_t i = 0; i < applied->ndbs; i++)
         v->db_written[applied->dbs[i].db] = true;
-    items_flushed(&v->items);
+    view_items_flushed(v);
     v->flushed_in_call |= v->wrote || v->steps_wrote;
 }
 
 enum status view_flush(struct view *v)
 {
-    if (!v->npending && !v->items.npending && v->trash_flushed == v->ntrash && !v->dbs_pending)
+    if (!v->npending && v->items.flushed == v->items.n && v->trash_flushed == v->ntrash && !v->dbs_pending)
         return ST_OK;
     struct changes c = {0};
     gather_keys(v, &c);
-    gather_items(v, &c);
+    view_gather_items(v, &c);
     gather_dbs(v, &c);
     c.trash = v->trash + v->trash_flushed;
     c.ntrash = v->ntrash - v->trash_flushed;

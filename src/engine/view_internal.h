@@ -1,10 +1,9 @@
-/* What view.c, view_items.c, view_string.c, view_scan.c and engine.c share. */
+/* What view*.c, view_string.c, view_scan.c and engine.c share. */
 #ifndef LARDER_ENGINE_VIEW_INTERNAL_H
 #define LARDER_ENGINE_VIEW_INTERNAL_H
 
 #include "engine/cache.h"
 #include "engine/engine.h"
-#include "engine/items.h"
 #include "engine/resident.h"
 #include "engine/view.h"
 
@@ -29,6 +28,23 @@ struct ready_key {
 struct row_undo {
     struct row *old;
     struct row *fresh;
+};
+
+/* An item that changed: what was in its place in the cache (NULL: nothing), and the dirty one that is. */
+struct item_change {
+    struct item *was;
+    struct item *now;
+};
+
+/* The items that the batch changed (view_items.c), in the order in which they first did. */
+struct item_changes {
+    struct item_change *all;
+    size_t n, cap;
+    size_t flushed;           /* how many of them are in the running transaction */
+    size_t bytes;             /* of the others, for bounding a batch */
+    struct item_change *undo; /* every change of the running call */
+    size_t nundo, undo_cap;
+    bool any; /* an item was changed, though it may have been undone: the transaction may have it */
 };
 
 #define VIEW_EXPIRED_MARKS 4096
@@ -77,7 +93,7 @@ struct view {
     size_t nchanges, changes_cap;
     size_t npending;
     size_t bytes; /* of changed rows, for bounding a batch */
-    struct items items;
+    struct item_changes items;
     struct trash_row *trash;
     size_t ntrash, trash_cap;
     size_t trash_flushed;
@@ -163,12 +179,22 @@ void view_undeclare(struct view *v);
 enum status view_load_declared(struct view *v, struct error *err);
 void view_shared_release(struct view *v);
 
-/* Items of large collections in memory (view_known.c): asks for one, which is as the last commit left it;
-   false when nobody knows; notes what the tables say (row is NULL: there is none), which was asked for in
-   vain; and when the batch is committed, what it made of those that are known. */
-bool view_known_item(struct view *v, const struct item_ref *ref, bool *ret_found, struct item_row *ret);
-void view_know_item(struct view *v, const struct item_ref *ref, const struct item_row *row);
-void view_learn_items(struct view *v);
+/* Items (view_items.c): what the running batch made of one, or NULL when it did not touch it. */
+const struct item *view_changed_item(const struct view *v, const struct item_ref *ref);
+
+/* The changes of the running call are kept, or undone. */
+void view_accept_items(struct view *v);
+void view_undo_items(struct view *v);
+
+/* What of them is not in the running transaction yet goes to a change set; all of it is there now. */
+void view_gather_items(struct view *v, struct changes *out);
+void view_items_flushed(struct view *v);
+
+/* The batch is committed: the items that are in the cache say what it made of them. Or it is not, and they
+   say what they said before. */
+void view_items_committed(struct view *v);
+void view_items_rolled_back(struct view *v);
+void view_release_items(struct item_changes *t);
 
 /* Brings what the batch changed so far into the running transaction, so that the store's scans see it. */
 enum status view_flush(struct view *v) MUST_CHECK;

@@ -1,11 +1,58 @@
-/* Items of collections and chunks: one, several, ranges. Single ones are found among what this batch changed,
-   in memory or in the tables; for a range what the batch changed is brought into the running transaction
-   first. */
+/* Items of collections and chunks: one, several, ranges. A single one is looked for in the cache, which has
+   what this batch changed and what was asked for before, then in the tables; for a range what the batch
+   changed is brought into the running transaction first.
+
+   A change makes a dirty item, which takes the place of the clean or dirty one that is in the cache, if any.
+   As long as it has not been brought into the running transaction, an item that changes again keeps its entry
+   in the list of changes; after that it gets another one. So what has to be brought there is always the end
+   of that list. */
 #include "engine/view.h"
 
+#include <assert.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
 #include "engine/view_internal.h"
+#include "store/item_tables.h"
 
 #define ASKED_AT_ONCE 128
+#define KEEP_CHANGES  4096 /* room for so many outlives a batch */
+
+/* ---- reading ---- */
+
+/* Whether the cache may have a clean item of this name. */
+static bool cacheable(const struct item_ref *ref)
+{
+    return item_named(ref->table) && ref->name.n <= CACHE_ITEM_NAME;
+}
+
+const struct item *view_changed_item(const struct view *v, const struct item_ref *ref)
+{
+    if (v->items.n == 0)
+        return NULL;
+    const struct item *i = cache_item(v->cache, ref, item_hash(ref));
+    return i && i->dirty ? i : NULL;
+}
+
+/* The item in memory or NULL; what a reply tells of this batch's own changes waits for its commit. */
+static const struct item *look_up(struct view *v, const struct item_ref *ref, uint32_t hash)
+{
+    struct item *i = cache_item(v->cache, ref, hash);
+    if (i && i->dirty)
+        view_saw(v, v->ticket);
+    else if (cacheable(ref))
+        cache_count_item(v->cache, i);
+    return i;
+}
+
+/* Remembers what the tables say, which was asked for in vain in memory; row is NULL: there is no such item.
+   After a command that failed midway the transaction's tables have what will not be committed. */
+static void remember(struct view *v, const struct item_ref *ref, const struct item_row *row, uint32_t hash)
+{
+    if (view_shared(v) || v->poison != ST_OK || !cacheable(ref) || (row && row->value.n > CACHE_ITEM_VALUE))
+        return;
+    cache_add_item(v->cache, item_new(ref, row, hash));
+}
 
 struct item_read {
     struct view *v;
@@ -25,20 +72,18 @@ static enum status take_item(void *arg, const struct item_row *row)
 
 enum status view_item(struct view *v, const struct item_ref *ref, bool *ret_found, struct item_row *ret)
 {
-    const struct item_entry *e = items_find(&v->items, ref);
-    if (e) {
-        view_saw(v, v->ticket);
-        *ret_found = e->state == ITEM_PUT;
-        *ret = e->row;
+    uint32_t hash = item_hash(ref);
+    const struct item *i = look_up(v, ref, hash);
+    if (i) {
+        *ret_found = !i->absent;
+        *ret = item_to_row(i);
         return ST_OK;
     }
-    if (view_known_item(v, ref, ret_found, ret))
-        return ST_OK;
     struct item_read read = {v, ret, false};
     enum status st = store_get_items(v->store, ref, 1, take_item, &read, v->err);
     *ret_found = read.found;
     if (st == ST_OK)
-        view_know_item(v, ref, read.found ? ret : NULL);
+        remember(v, ref, read.found ? ret : NULL, hash);
     return st;
 }
 
@@ -73,12 +118,9 @@ enum status view_has_items(struct view *v, enum item_table table, int64_t id, co
         for (; i < n && nrefs < ASKED_AT_ONCE; i++) {
             refs[nrefs] = (struct item_ref){.table = table, .id = id, .name = names[i]};
             places[nrefs] = i;
-            const struct item_entry *e = items_find(&v->items, &refs[nrefs]);
-            struct item_row known;
-            ret[i] = e && e->state == ITEM_PUT;
-            if (e)
-                view_saw(v, v->ticket);
-            nrefs += !e && !view_known_item(v, &refs[nrefs], &ret[i], &known);
+            const struct item *item = look_up(v, &refs[nrefs], item_hash(&refs[nrefs]));
+            ret[i] = item && !item->absent;
+            nrefs += !item;
         }
         struct presence p = {refs, places, ret};
         if (nrefs)
@@ -87,15 +129,73 @@ enum status view_has_items(struct view *v, enum item_table table, int64_t id, co
     return st;
 }
 
+enum status view_scan_items(struct view *v, const struct item_scan *q, store_item_fn *fn, void *arg)
+{
+    enum status st = view_flush(v);
+    return st == ST_OK ? store_scan_items(v->store, q, fn, arg, v->err) : st;
+}
+
+enum status view_count_items(struct view *v, const struct item_scan *q, int64_t *ret)
+{
+    enum status st = view_flush(v);
+    return st == ST_OK ? store_count_items(v->store, q, ret, v->err) : st;
+}
+
+/* ---- writing ---- */
+
+/* What an item adds to the size of what has to be brought into the transaction. */
+static size_t weight(const struct item *i)
+{
+    return i->absent && i->fresh ? 0 : sizeof *i + i->nname + i->nvalue;
+}
+
+static bool pending(const struct item_changes *t, const struct item *i)
+{
+    return i->dirty && i->change >= t->flushed;
+}
+
+/* Makes what row says of an item, or its end (row is NULL); fresh: no such item exists. */
+static void change(struct view *v, const struct item_ref *ref, const struct item_row *row, bool fresh)
+{
+    struct item_changes *t = &v->items;
+    uint32_t hash = item_hash(ref);
+    struct item *old = cache_item(v->cache, ref, hash);
+    struct item *now = arena_alloc(&v->arena, sizeof *now);
+    item_set(now, ref, row, hash);
+    now->dirty = 1;
+    now->fresh = fresh && !(old && old->dirty);
+    if (old) {
+        now->heat = old->heat;
+        now->cached = !old->dirty || old->cached;
+    }
+    if (old && pending(t, old)) {
+        now->fresh = old->fresh;
+        now->change = old->change;
+        t->all[now->change].now = now;
+        t->bytes -= weight(old);
+    } else {
+        if (old && old->dirty)
+            old->replaced = 1;
+        now->change = (uint32_t)t->n;
+        VEC_PUSH(t->all, t->n, t->cap) = (struct item_change){.was = old, .now = now};
+    }
+    t->bytes += weight(now);
+    if (old)
+        cache_replace_item(v->cache, old, now);
+    else
+        cache_add_item(v->cache, now);
+    VEC_PUSH(t->undo, t->nundo, t->undo_cap) = (struct item_change){.was = old, .now = now};
+    t->any = v->wrote = true;
+    view_saw(v, v->ticket);
+}
+
 /* Refused here rather than at the commit, where it would fail the whole batch. */
 static enum status put_item(struct view *v, const struct item_row *row, bool fresh)
 {
     size_t n = row->ref.name.n + row->value.n;
     if (n > STORE_ITEM_BYTES)
         return error_set(v->err, ST_INVALID, "an item of %zu bytes is larger than a row can be", n);
-    items_put(&v->items, row, fresh);
-    v->wrote = true;
-    view_saw(v, v->ticket);
+    change(v, &row->ref, row, fresh);
     return ST_OK;
 }
 
@@ -111,20 +211,143 @@ enum status view_add_item(struct view *v, const struct item_row *row)
 
 enum status view_del_item(struct view *v, const struct item_ref *ref)
 {
-    items_del(&v->items, ref);
-    v->wrote = true;
-    view_saw(v, v->ticket);
+    change(v, ref, NULL, false);
     return ST_OK;
 }
 
-enum status view_scan_items(struct view *v, const struct item_scan *q, store_item_fn *fn, void *arg)
+/* ---- the end of a call ---- */
+
+/* Puts back what was in the place of a dirty item. */
+static void put_back(struct view *v, const struct item_change *c)
 {
-    enum status st = view_flush(v);
-    return st == ST_OK ? store_scan_items(v->store, q, fn, arg, v->err) : st;
+    if (c->was)
+        cache_replace_item(v->cache, c->now, c->was);
+    else
+        cache_remove_item(v->cache, c->now);
 }
 
-enum status view_count_items(struct view *v, const struct item_scan *q, int64_t *ret)
+void view_accept_items(struct view *v)
 {
-    enum status st = view_flush(v);
-    return st == ST_OK ? store_count_items(v->store, q, ret, v->err) : st;
+    v->items.nundo = 0;
+}
+
+/* A change that the running transaction has was undone, so that nothing of the batch will be committed. Until
+   then commands may read there, and should find what the view says: changes from this one on are brought
+   there once more. */
+static void flush_again(struct item_changes *t, size_t from)
+{
+    if (from >= t->flushed)
+        return;
+    t->flushed = from;
+    for (size_t i = from; i < t->n; i++)
+        t->all[i].now->fresh = 0;
+}
+
+static void undo_item(struct view *v, const struct item_change *u)
+{
+    struct item_changes *t = &v->items;
+    struct item_change *c = &t->all[u->now->change];
+    bool flushed = !pending(t, u->now);
+    if (!flushed)
+        t->bytes -= weight(u->now);
+    put_back(v, u);
+    if (c->was != u->was) {
+        c->now = u->was;
+        if (!flushed)
+            t->bytes += weight(u->was);
+    } else {
+        assert(u->now->change == t->n - 1);
+        t->n--;
+        if (t->flushed > t->n)
+            t->flushed = t->n;
+        if (u->was && u->was->dirty)
+            u->was->replaced = 0;
+    }
+    if (flushed && u->was && u->was->dirty)
+        flush_again(t, u->was->change);
+}
+
+void view_undo_items(struct view *v)
+{
+    while (v->items.nundo)
+        undo_item(v, &v->items.undo[--v->items.nundo]);
+}
+
+/* ---- the end of a batch ---- */
+
+static void clear(struct item_changes *t)
+{
+    t->n = t->nundo = t->flushed = t->bytes = 0;
+    t->any = false;
+    if (t->cap > KEEP_CHANGES || t->undo_cap > KEEP_CHANGES)
+        view_release_items(t);
+}
+
+/* What is in the cache after the commit in the place of a dirty item: a clean one, if there was one before.
+ */
+static void settle(struct view *v, struct item *i)
+{
+    if (!i->cached || i->nvalue > CACHE_ITEM_VALUE) {
+        cache_remove_item(v->cache, i);
+        return;
+    }
+    struct item_row row = item_to_row(i);
+    struct item *clean = item_new(&row.ref, i->absent ? NULL : &row, i->link.hash);
+    clean->heat = i->heat;
+    cache_replace_item(v->cache, i, clean);
+}
+
+void view_items_committed(struct view *v)
+{
+    struct item_changes *t = &v->items;
+    for (size_t i = 0; i < t->n; i++) {
+        struct item_change *c = &t->all[i];
+        if (!c->now->replaced)
+            settle(v, c->now);
+        if (c->was && !c->was->dirty)
+            item_free(c->was);
+    }
+    clear(t);
+}
+
+void view_items_rolled_back(struct view *v)
+{
+    struct item_changes *t = &v->items;
+    while (t->n)
+        put_back(v, &t->all[--t->n]);
+    clear(t);
+}
+
+void view_release_items(struct item_changes *t)
+{
+    mem_free(t->all);
+    mem_free(t->undo);
+    *t = (struct item_changes){0};
+}
+
+/* ---- into the tables ---- */
+
+void view_gather_items(struct view *v, struct changes *out)
+{
+    const struct item_changes *t = &v->items;
+    size_t n = t->n - t->flushed + 1;
+    struct item_row *rows = arena_alloc(&v->scratch, n * sizeof *rows);
+    struct item_ref *gone = arena_alloc(&v->scratch, n * sizeof *gone);
+    for (size_t i = t->flushed; i < t->n; i++) {
+        const struct item *now = t->all[i].now;
+        if (now->replaced)
+            continue;
+        if (!now->absent)
+            rows[out->nitems++] = item_to_row(now);
+        else if (!now->fresh)
+            gone[out->ngone++] = item_to_row(now).ref;
+    }
+    out->items = rows;
+    out->gone = gone;
+}
+
+void view_items_flushed(struct view *v)
+{
+    v->items.flushed = v->items.n;
+    v->items.bytes = 0;
 }

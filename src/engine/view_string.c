@@ -71,11 +71,11 @@ static enum status emit_item(void *arg, const struct item_row *row)
 static enum status each_chunk(struct view *v, int64_t id, int64_t pos, struct piece *p)
 {
     struct item_ref ref = {.table = ITEM_CHUNK, .id = id, .pos = pos};
-    const struct item_entry *e = items_find(&v->items, &ref);
+    const struct item *changed = view_changed_item(v, &ref);
     p->found = false;
     enum status st;
-    if (e)
-        st = emit_piece(p, e->state == ITEM_PUT ? e->row.value : (struct slice){"", 0});
+    if (changed)
+        st = emit_piece(p, (struct slice){changed->value, changed->nvalue});
     else
         st = store_get_items(v->store, &ref, 1, emit_item, p, v->err);
     return st == ST_OK && !p->found ? emit_piece(p, (struct slice){"", 0}) : st;
