@@ -231,20 +231,19 @@ enum status rread_count_items(struct store *base, const struct item_scan *q, int
     enum status st = rstore_connected(s, err);
     if (st != ST_OK)
         return st;
-    assert(q->has_min && q->has_max && (by_score ? q->table == ITEM_ZSET : q->table == ITEM_HASH));
+    assert(q->has_min && q->has_max);
     struct slice min = q->min_name.p ? q->min_name : SLICE(""), max = q->max_name.p ? q->max_name : SLICE("");
     struct param p[6] = {param_i64(q->id), param_i64(q->min), param_i64(q->max),
                          param_i64(0),     param_bytes(min),  param_bytes(max)};
-    struct request r = {.params = p, .nparams = 3, .fn = rread_two, .arg = two};
     if (by_score) {
-        bool one = !(q->min_score < q->max_score);
         p[1] = rstore_score(s, q->min_score);
         p[2] = rstore_score(s, q->max_score);
-        r.text = rtext_count_scores(s, one, min.n > NAME_LEFT || max.n > NAME_LEFT);
-        r.nparams = 6;
-    } else {
-        r.text = rtext(s, R_COUNT_FIELDS);
     }
+    struct request r = {.text = rtext_count_items(s, q, min.n > NAME_LEFT || max.n > NAME_LEFT),
+                        .params = p,
+                        .nparams = by_score ? 6 : 3,
+                        .fn = rread_two,
+                        .arg = two};
     remote_add(s->conn, &r);
     st = rstore_run(s, err);
     *ret = two[0];

@@ -39,7 +39,6 @@ enum remote_statement {
     R_DELETE_TRASH,
     R_TAKE_OFF_DB,
     R_ANYTHING,
-    R_COUNT_FIELDS,
     R_LOCK,
     R_LOCK_AGAIN,
     R_LOCK_READER,
@@ -140,22 +139,37 @@ static inline struct rstore *rstore_of(struct store *s)
 /* ---- remote_texts.c ---- */
 
 const char *rtext(const struct rstore *s, enum remote_statement which);
-const char *rtext_get_items(struct rstore *s, enum item_table t);
-const char *rtext_put_items(const struct rstore *s, enum item_table t);
-const char *rtext_delete_items(struct rstore *s, enum item_table t);
-const char *rtext_sweep_items(struct rstore *s, enum item_table t);
-const char *rtext_sweep_trash(struct rstore *s, enum item_table t);
-
-/* A scan of items: ?1 id, ?2 and ?3 bounds, ?4 limit, ?5 and ?6 the names that go with scores, ?7 rows to
-   skip; after: only rows behind the place (?8, ?9). Names are compared as the index has them. */
-const char *rtext_scan_items(struct rstore *s, const struct item_scan *q, bool after);
 
 /* A scan of keys: ?1 db, ?2 and ?3 bounds of keys, ?2 the seq to stay below, ?4 limit, ?5 now, ?6 rows to
    skip. */
 const char *rtext_scan_keys(struct rstore *s, const struct key_scan *q, bool has_end);
 
-/* Members from (?2, ?5) to before (?3, ?6). exact: names are compared whole. */
-const char *rtext_count_scores(struct rstore *s, bool one, bool exact);
+static inline bool rtext_postgres(const struct rstore *s)
+{
+    return s->conn->dialect == REMOTE_POSTGRES;
+}
+
+/* Ends a text that was composed in s->text with ?1, ?2 ...; it is there until the next one is composed. */
+const char *rtext_end(struct rstore *s);
+
+/* No bytes, as a constant. */
+const char *rtext_no_bytes(const struct rstore *s);
+
+/* ---- remote_item_texts.c ---- */
+
+const char *rtext_get_items(struct rstore *s, enum item_table t);
+const char *rtext_put_items(struct rstore *s, enum item_table t);
+const char *rtext_delete_items(struct rstore *s, enum item_table t);
+const char *rtext_sweep_items(struct rstore *s, enum item_table t);
+const char *rtext_sweep_trash(struct rstore *s, enum row_type type);
+
+/* A scan of items: ?1 id, ?2 and ?3 bounds, ?4 limit, ?5 and ?6 the names that go with scores, ?7 rows to
+   skip; after: only rows behind the place (?8, ?9). Names are compared as the index has them. */
+const char *rtext_scan_items(struct rstore *s, const struct item_scan *q, bool after);
+
+/* How many items expire from ?2 to ?3; or how many there are from (?2, ?5) to before (?3, ?6), by score.
+   exact: names are compared whole. */
+const char *rtext_count_items(struct rstore *s, const struct item_scan *q, bool exact);
 
 /* A score as a parameter: MariaDB compares places. */
 struct param rstore_score(const struct rstore *s, double score);

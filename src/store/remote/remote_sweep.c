@@ -150,7 +150,7 @@ static enum status sweep_type(struct sweep *w, const struct trash_row *rows, siz
     if (t == ITEM_ZSET && w->left > 0)
         add_items(w, ITEM_ZBLOCK, ids, n, &blocks);
     const struct param p[] = {param_i64s(ids), param_i64(type)};
-    struct request r = {.text = rtext_sweep_trash(s, t), .params = p, .nparams = 2, .nrows = n};
+    struct request r = {.text = rtext_sweep_trash(s, type), .params = p, .nparams = 2, .nrows = n};
     remote_add(s->conn, &r);
     st = rstore_run(s, w->err);
     spend(w, (uint64_t)blocks + 1);

@@ -1,8 +1,6 @@
-/* The SQL of the store on a database server, dialect beside dialect. Parameters are numbered, so that a text
-   shows what goes where: ?1 in all texts of this file; for PostgreSQL it becomes $1. What {...} means in
-   MariaDB's texts is said in sql/remote.h. */
-#include <assert.h>
-#include <math.h>
+/* The SQL of the store on a database server, dialect beside dialect; remote_item_texts.c has that of items.
+   Parameters are numbered, so that a text shows what goes where: ?1 in all texts of this file; for PostgreSQL
+   it becomes $1. What {...} means in MariaDB's texts is said in sql/remote.h. */
 #include <stdio.h>
 
 #include "store/remote/remote_store.h"
@@ -80,8 +78,6 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                           " FROM unnest($1, $2) AS u (number, n) WHERE d.number = u.number",
         [R_ANYTHING] = "SELECT EXISTS (SELECT 1 FROM larder_key WHERE expire_at <> 0 AND expire_at <= $1)::int,"
                        " EXISTS (SELECT 1 FROM larder_trash)::int",
-        [R_COUNT_FIELDS] = "SELECT count(*), 0 FROM larder_hash WHERE id = $1 AND expire_at <> 0"
-                           " AND expire_at BETWEEN $2 AND $3",
         /* The tables, when nobody reads beside somebody who had them, either: remote_lock.c. Whoever comes
            has both locks, until the tables are its own. */
         [R_LOCK] = "SELECT CASE WHEN NOT pg_try_advisory_lock(" PG_LOCK("1818324580") ") THEN 0"
@@ -197,8 +193,6 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                           " expires = larder_db.expires - u.n",
         [R_ANYTHING] = "SELECT EXISTS (SELECT 1 FROM larder_key WHERE expire_at < 0 OR (expire_at > 0"
                        " AND expire_at <= ?1)), EXISTS (SELECT 1 FROM larder_trash)",
-        [R_COUNT_FIELDS] = "SELECT count(*), 0 FROM larder_hash WHERE id = ?1 AND expire_at <> 0"
-                           " AND expire_at BETWEEN ?2 AND ?3",
         /* Nobody shares the tables: each who does holds a lock with a number. */
         [R_LOCK] = "SELECT IF(GET_LOCK(" MD_LOCK("") ", 0), IF((SELECT count(*) FROM seq_0_to_4095 WHERE"
                    " IS_USED_LOCK(CONCAT(" MD_LOCK("shared ") ", seq)) IS NOT NULL) = 0, IF(GET_LOCK("
@@ -255,71 +249,6 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
     },
 };
 
-/* Each table of items: its key column, and every column of an item_row (a constant where it has none). */
-struct item_spec {
-    const char *table, *key, *rest, *value, *score, *expire_at, *ord;
-};
-
-#define PG_NONE "''::bytea"
-
-static const struct item_spec specs[REMOTE_DIALECTS][ITEM_TABLES] = {
-    [REMOTE_POSTGRES] = {
-        [ITEM_CHUNK] = {"larder_chunk", "pos", PG_NONE, "value", "0", "0", "0"},
-        [ITEM_HASH] = {"larder_hash", "field", "field_rest", "value", "0", "expire_at", "ord"},
-        [ITEM_LIST] = {"larder_list", "pos", PG_NONE, "value", "0", "0", "0"},
-        [ITEM_SET] = {"larder_set", "member", "member_rest", PG_NONE, "0", "0", "ord"},
-        [ITEM_ZSET] = {"larder_zset", "member", "member_rest", PG_NONE, "score", "0", "ord"},
-        [ITEM_ZBLOCK] = {"larder_zset_block", "block", PG_NONE, "member", "score", "0", "count"},
-    },
-    [REMOTE_MARIADB] = {
-        [ITEM_CHUNK] = {"larder_chunk", "pos", "''", "value", "0", "0", "0"},
-        [ITEM_HASH] = {"larder_hash", "field", "field_rest", "value", "0", "expire_at", "ord"},
-        [ITEM_LIST] = {"larder_list", "pos", "''", "value", "0", "0", "0"},
-        [ITEM_SET] = {"larder_set", "member", "member_rest", "''", "0", "0", "ord"},
-        [ITEM_ZSET] = {"larder_zset", "member", "member_rest", "''", "bits", "0", "ord"},
-        [ITEM_ZBLOCK] = {"larder_zset_block", "block", "''", "member", "bits", "0", "count"},
-    },
-};
-
-/* Upserts, so that a row that is there is changed where it is. The parameters are the table's columns in the
-   order that remote_apply.c has them in. */
-static const char *const put_items[REMOTE_DIALECTS][ITEM_TABLES] = {
-    [REMOTE_POSTGRES] = {
-        [ITEM_CHUNK] = "INSERT INTO larder_chunk (id, pos, value) SELECT * FROM unnest($1, $2, $3)"
-                       " ON CONFLICT (id, pos) DO UPDATE SET value = excluded.value",
-        [ITEM_HASH] = "INSERT INTO larder_hash (id, field, field_rest, value, expire_at, ord)"
-                      " SELECT * FROM unnest($1, $2, $3, $4, $5, $6) ON CONFLICT (id, field) DO UPDATE SET"
-                      " value = excluded.value, expire_at = excluded.expire_at, ord = excluded.ord",
-        [ITEM_LIST] = "INSERT INTO larder_list (id, pos, value) SELECT * FROM unnest($1, $2, $3)"
-                      " ON CONFLICT (id, pos) DO UPDATE SET value = excluded.value",
-        [ITEM_SET] = "INSERT INTO larder_set (id, member, member_rest, ord) SELECT * FROM unnest($1, $2, $3, $4)"
-                     " ON CONFLICT (id, member) DO UPDATE SET ord = excluded.ord",
-        [ITEM_ZSET] = "INSERT INTO larder_zset (id, member, member_rest, score, ord)"
-                      " SELECT * FROM unnest($1, $2, $3, $4, $5) ON CONFLICT (id, member) DO UPDATE SET"
-                      " score = excluded.score, ord = excluded.ord",
-        [ITEM_ZBLOCK] = "INSERT INTO larder_zset_block (id, block, member, score, count)"
-                        " SELECT * FROM unnest($1, $2, $3, $4, $5) ON CONFLICT (id, block) DO UPDATE SET"
-                        " member = excluded.member, score = excluded.score, count = excluded.count",
-    },
-    [REMOTE_MARIADB] = {
-        [ITEM_CHUNK] = "INSERT INTO larder_chunk (id, pos, value) VALUES {,|(?1, ?2, ?3)}"
-                       " ON DUPLICATE KEY UPDATE value = VALUES(value)",
-        [ITEM_HASH] = "INSERT INTO larder_hash (id, field, field_rest, value, expire_at, ord)"
-                      " VALUES {,|(?1, ?2, ?3, ?4, ?5, ?6)} ON DUPLICATE KEY UPDATE value = VALUES(value),"
-                      " expire_at = VALUES(expire_at), ord = VALUES(ord)",
-        [ITEM_LIST] = "INSERT INTO larder_list (id, pos, value) VALUES {,|(?1, ?2, ?3)}"
-                      " ON DUPLICATE KEY UPDATE value = VALUES(value)",
-        [ITEM_SET] = "INSERT INTO larder_set (id, member, member_rest, ord) VALUES {,|(?1, ?2, ?3, ?4)}"
-                     " ON DUPLICATE KEY UPDATE ord = VALUES(ord)",
-        [ITEM_ZSET] = "INSERT INTO larder_zset (id, member, member_rest, score, ord, bits)"
-                      " VALUES {,|(?1, ?2, ?3, ?4, ?5, ?6)} ON DUPLICATE KEY UPDATE score = VALUES(score),"
-                      " ord = VALUES(ord), bits = VALUES(bits)",
-        [ITEM_ZBLOCK] = "INSERT INTO larder_zset_block (id, block, member, score, count, bits)"
-                        " VALUES {,|(?1, ?2, ?3, ?4, ?5, ?6)} ON DUPLICATE KEY UPDATE member = VALUES(member),"
-                        " score = VALUES(score), count = VALUES(count), bits = VALUES(bits)",
-    },
-};
-
 /* clang-format on */
 
 const char *rtext(const struct rstore *s, enum remote_statement which)
@@ -327,216 +256,34 @@ const char *rtext(const struct rstore *s, enum remote_statement which)
     return fixed[s->conn->dialect][which];
 }
 
-const char *rtext_put_items(const struct rstore *s, enum item_table t)
-{
-    return put_items[s->conn->dialect][t];
-}
-
-/* ---- scores ---- */
-
-int64_t score_bits(double score)
-{
-    int64_t bits;
-    memcpy(&bits, &score, sizeof bits);
-    return bits;
-}
-
-double score_of_bits(int64_t bits)
-{
-    double score;
-    memcpy(&score, &bits, sizeof score);
-    return score;
-}
-
-/* Integers in the order of the numbers; the two zeros are one. As larder_zset.place has it. */
-int64_t score_place(double score)
-{
-    int64_t bits = score_bits(score);
-    return bits < 0 ? INT64_MIN - bits : bits;
-}
-
-struct param rstore_score(const struct rstore *s, double score)
-{
-    return s->conn->dialect == REMOTE_MARIADB ? param_i64(score_place(score)) : param_double(score);
-}
-
 /* ---- composed texts ---- */
 
-static bool is_postgres(const struct rstore *s)
-{
-    return s->conn->dialect == REMOTE_POSTGRES;
-}
-
-/* Ends a text that was composed with ?1, ?2 ... */
-static const char *composed(struct rstore *s)
+const char *rtext_end(struct rstore *s)
 {
     buf_add(&s->text, "", 1);
-    for (char *p = s->text.p; is_postgres(s) && *p; p++)
+    for (char *p = s->text.p; rtext_postgres(s) && *p; p++)
         if (*p == '?')
             *p = '$';
     return s->text.p;
 }
 
-static const struct item_spec *spec_of(const struct rstore *s, enum item_table t)
+const char *rtext_no_bytes(const struct rstore *s)
 {
-    return &specs[s->conn->dialect][t];
-}
-
-const char *rtext_get_items(struct rstore *s, enum item_table t)
-{
-    const struct item_spec *i = spec_of(s, t);
-    s->text.len = 0;
-    buf_addf(&s->text, "SELECT i.id, i.%s, %s, %s, %s, %s, %s FROM ", i->key, i->rest, i->value, i->score,
-             i->expire_at, i->ord);
-    if (is_postgres(s))
-        buf_addf(&s->text, "unnest(?1, ?2) AS u (uid, uname) JOIN %s AS i ON i.id = u.uid AND i.%s = u.uname",
-                 i->table, i->key);
-    else
-        buf_addf(&s->text, "%s AS i FORCE INDEX (PRIMARY) WHERE (i.id, i.%s) IN ({,|(?1, ?2)})", i->table,
-                 i->key);
-    return composed(s);
-}
-
-const char *rtext_delete_items(struct rstore *s, enum item_table t)
-{
-    const struct item_spec *i = spec_of(s, t);
-    s->text.len = 0;
-    if (is_postgres(s))
-        buf_addf(
-            &s->text,
-            "DELETE FROM %s AS i USING unnest(?1, ?2) AS u (id, name) WHERE i.id = u.id AND i.%s = u.name",
-            i->table, i->key);
-    else
-        buf_addf(&s->text, "DELETE FROM %s WHERE (id, %s) IN ({,|(?1, ?2)})", i->table, i->key);
-    return composed(s);
-}
-
-/* Up to ?2 items of the ids ?1. */
-const char *rtext_sweep_items(struct rstore *s, enum item_table t)
-{
-    const struct item_spec *i = spec_of(s, t);
-    s->text.len = 0;
-    if (is_postgres(s))
-        buf_addf(&s->text,
-                 "DELETE FROM %s WHERE ctid = ANY (ARRAY (SELECT ctid FROM %s WHERE id = ANY (?1) LIMIT ?2))",
-                 i->table, i->table);
-    else
-        buf_addf(&s->text, "DELETE FROM %s WHERE id IN ({,|?1}) LIMIT ?2", i->table);
-    return composed(s);
-}
-
-/* Forgets those of the ids ?1 of type ?2 that have no items any more. */
-const char *rtext_sweep_trash(struct rstore *s, enum item_table t)
-{
-    const struct item_spec *i = spec_of(s, t);
-    s->text.len = 0;
-    if (is_postgres(s))
-        buf_addf(&s->text, "DELETE FROM larder_trash AS t WHERE t.id = ANY (?1) AND t.type = ?2");
-    else
-        buf_addf(&s->text, "DELETE t FROM larder_trash AS t WHERE t.id IN ({,|?1}) AND t.type = ?2");
-    buf_addf(&s->text, " AND NOT EXISTS (SELECT 1 FROM %s AS i WHERE i.id = t.id)", i->table);
-    if (t == ITEM_ZSET)
-        buf_addf(&s->text, " AND NOT EXISTS (SELECT 1 FROM larder_zset_block AS b WHERE b.id = t.id)");
-    return composed(s);
-}
-
-/* A name as it is compared. */
-static void add_name(struct rstore *s, const char *column, const char *rest, bool exact)
-{
-    if (!exact)
-        buf_addf(&s->text, "%s", column);
-    else if (is_postgres(s))
-        buf_addf(&s->text, "larder_whole(%s, %s)", column, rest);
-    else
-        buf_addf(&s->text, "IF(%s = '', %s, CONCAT(SUBSTR(%s, 1, 992), %s))", rest, column, column, rest);
-}
-
-/* (score, member) OP (?a, ?b), in a form for which the index is used. op: ">=", ">", "<=" or "<". */
-static void add_place(struct rstore *s, const char *op, int a, int b)
-{
-    if (is_postgres(s))
-        buf_addf(&s->text, "(score, member) %s (?%d, ?%d)", op, a, b);
-    else
-        buf_addf(&s->text, "place %c= ?%d AND (place %c ?%d OR member %s ?%d)", op[0], a, op[0], a, op, b);
-}
-
-static void add_score_range(struct rstore *s, const struct item_scan *q, bool after)
-{
-    const char *score = is_postgres(s) ? "score" : "place";
-    if (begins_with_score(q))
-        buf_addf(&s->text, "%s >= ?2", score);
-    else
-        add_place(s, ">=", 2, 5);
-    switch (scan_end_of(q)) {
-    case END_OPEN:
-        break;
-    case END_AT:
-        buf_addf(&s->text, " AND ");
-        add_place(s, "<=", 3, 6);
-        break;
-    case END_AT_SCORE:
-        buf_addf(&s->text, " AND %s <= ?3", score);
-        break;
-    case END_BELOW:
-        buf_addf(&s->text, " AND ");
-        add_place(s, "<", 3, 6);
-        break;
-    case END_BELOW_SCORE:
-        buf_addf(&s->text, " AND %s < ?3", score);
-        break;
-    }
-    if (after) {
-        buf_addf(&s->text, " AND ");
-        add_place(s, q->reverse ? "<" : ">", 8, 9);
-    }
-    const char *dir = q->reverse ? "DESC" : "ASC";
-    buf_addf(&s->text, " ORDER BY %s %s, member %s", score, dir, dir);
-}
-
-static void add_range(struct rstore *s, const struct item_scan *q, bool after)
-{
-    const char *column = q->order == ITEMS_BY_ORD      ? "ord"
-                         : q->order == ITEMS_BY_EXPIRY ? "expire_at"
-                                                       : spec_of(s, q->table)->key;
-    buf_addf(&s->text, "%s%s >= ?2", q->order == ITEMS_BY_EXPIRY ? "expire_at <> 0 AND " : "", column);
-    if (q->has_max)
-        buf_addf(&s->text, " AND %s <= ?3", column);
-    if (after)
-        buf_addf(&s->text, " AND %s %c ?%d", column, q->reverse ? '<' : '>',
-                 q->order == ITEMS_BY_NAME ? 9 : 8);
-    buf_addf(&s->text, " ORDER BY %s %s", column, q->reverse ? "DESC" : "ASC");
-}
-
-const char *rtext_scan_items(struct rstore *s, const struct item_scan *q, bool after)
-{
-    const struct item_spec *i = spec_of(s, q->table);
-    bool by_score = q->order == ITEMS_BY_SCORE;
-    assert(!by_score || q->table == ITEM_ZSET);
-    s->text.len = 0;
-    buf_addf(&s->text, "SELECT id, %s, %s, %s, %s, %s, %s FROM %s WHERE id = ?1 AND ", i->key, i->rest,
-             i->value, i->score, i->expire_at, by_score ? "-1" : i->ord, i->table);
-    if (by_score)
-        add_score_range(s, q, after);
-    else
-        add_range(s, q, after);
-    buf_addf(&s->text, " LIMIT ?4 OFFSET ?7");
-    return composed(s);
+    return rtext_postgres(s) ? "''::bytea" : "''";
 }
 
 const char *rtext_scan_keys(struct rstore *s, const struct key_scan *q, bool has_end)
 {
-    const char *key = is_postgres(s) ? "k.key" : "k.`key`";
+    const char *key = rtext_postgres(s) ? "k.key" : "k.`key`";
     bool plain = q->order == KEYS_DUE || q->order == KEYS_EXPIRED;
     s->text.len = 0;
     buf_addf(&s->text, "SELECT " KEY_COLUMNS("%s", "%s") ", %s FROM larder_key AS k WHERE ", key,
              plain ? "k.type" : "CASE WHEN " DEAD_HASH("?5") " THEN 0 ELSE k.type END",
-             q->with_value    ? "k.value"
-             : is_postgres(s) ? PG_NONE
-                              : "''");
+             q->with_value ? "k.value" : rtext_no_bytes(s));
     switch (q->order) {
     case KEYS_DUE:
         buf_addf(&s->text,
-                 is_postgres(s) ? "k.type = 2 AND k.first <> 0 AND k.first <= ?5" : "k.due_at <= ?5");
+                 rtext_postgres(s) ? "k.type = 2 AND k.first <> 0 AND k.first <= ?5" : "k.due_at <= ?5");
         buf_addf(&s->text, " ORDER BY k.first, k.seq");
         break;
     case KEYS_EXPIRED:
@@ -554,28 +301,5 @@ const char *rtext_scan_keys(struct rstore *s, const struct key_scan *q, bool has
         break;
     }
     buf_addf(&s->text, " LIMIT ?4 OFFSET ?6");
-    return composed(s);
-}
-
-const char *rtext_count_scores(struct rstore *s, bool one, bool exact)
-{
-    const char *score = is_postgres(s) ? "score" : "place";
-    s->text.len = 0;
-    if (one) {
-        buf_addf(&s->text, "SELECT count(*), 0 FROM larder_zset WHERE id = ?1 AND %s = ?2 AND ", score);
-        add_name(s, "member", "member_rest", exact);
-        buf_addf(&s->text, " >= ?5 AND ");
-        add_name(s, "member", "member_rest", exact);
-        buf_addf(&s->text, " < ?6");
-        return composed(s);
-    }
-    /* In three ranges with plain bounds, as every planner understands them. */
-    buf_addf(&s->text, "SELECT (SELECT count(*) FROM larder_zset WHERE id = ?1 AND %s > ?2 AND %s < ?3)",
-             score, score);
-    buf_addf(&s->text, " + (SELECT count(*) FROM larder_zset WHERE id = ?1 AND %s = ?2 AND ", score);
-    add_name(s, "member", "member_rest", exact);
-    buf_addf(&s->text, " >= ?5) + (SELECT count(*) FROM larder_zset WHERE id = ?1 AND %s = ?3 AND ", score);
-    add_name(s, "member", "member_rest", exact);
-    buf_addf(&s->text, " < ?6), 0");
-    return composed(s);
+    return rtext_end(s);
 }
