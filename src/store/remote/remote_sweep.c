@@ -7,15 +7,13 @@
 #include "base/vec.h"
 #include "store/remote/remote_names.h"
 #include "store/remote/remote_store.h"
+#include "store/sweep.h"
 
 #define TRASH_ROWS 256 /* collections looked at in one step */
 
 struct sweep {
+    struct sweep_tally tally;
     struct rstore *store;
-    const struct sweep_budget *budget;
-    struct sweep_result *result;
-    int64_t *counted; /* for each of budget->dbs: rows taken off */
-    uint32_t left;    /* of budget->max_rows */
     struct error *err;
     struct sweep_budget fresh; /* of a shared store */
     /* key rows that were read */
@@ -24,20 +22,6 @@ struct sweep {
     struct trash_row *trash;
     size_t ntrash, trash_cap;
 };
-
-static void spend(struct sweep *w, uint64_t rows)
-{
-    w->left = rows < w->left ? w->left - (uint32_t)rows : 0;
-}
-
-/* The place in budget->dbs of a database in use, or -1. */
-static long db_in_use(const struct sweep_budget *b, uint32_t number)
-{
-    for (size_t i = 0; i < b->ndbs; i++)
-        if (b->dbs[i].number == number)
-            return (long)i;
-    return -1;
-}
 
 /* ---- key rows ---- */
 
@@ -52,24 +36,17 @@ static enum status take_dead(void *arg, const struct remote_row *row)
         .id = remote_i64(row, 5),
         .expire_at = remote_i64(row, 6),
     };
-    long db = db_in_use(w->budget, k.db);
-    if (db < 0 || k.expire_at < 0) {
-        w->result->deleted++;
-    } else {
-        w->result->expired++;
-        w->counted[db]++;
-    }
     VEC_PUSH(w->seqs, w->nseqs, w->seqs_cap) = k.seq;
     if (k.id != 0)
         VEC_PUSH(w->trash, w->ntrash, w->trash_cap) = (struct trash_row){k.id, k.type};
-    return db >= 0 && w->budget->fn ? w->budget->fn(w->budget->arg, &k) : ST_OK;
+    return sweep_take(&w->tally, &k);
 }
 
 /* Removes the rows that a statement finds: ?1 is its parameter, ?2 how many at most. */
 static enum status remove_keys(struct sweep *w, enum remote_statement which, int64_t parameter, size_t *ret_n)
 {
     struct rstore *s = w->store;
-    const struct param p[] = {param_i64(parameter), param_i64(w->left)};
+    const struct param p[] = {param_i64(parameter), param_i64(w->tally.left)};
     struct request r = {.text = rtext(s, which), .params = p, .nparams = 2, .fn = take_dead, .arg = w};
     w->nseqs = w->ntrash = 0;
     remote_add(s->conn, &r);
@@ -81,27 +58,11 @@ static enum status remove_keys(struct sweep *w, enum remote_statement which, int
     r = (struct request){.text = rtext(s, R_DELETE_KEYS), .params = seqs, .nparams = 1, .nrows = w->nseqs};
     remote_add(s->conn, &r);
     rapply_trash(s, w->trash, w->ntrash);
-    spend(w, w->nseqs);
+    sweep_spend(&w->tally, w->nseqs);
     return rstore_run(s, w->err);
 }
 
 /* ---- trash ---- */
-
-static enum item_table table_of(enum row_type type)
-{
-    switch (type) {
-    case ROW_HASH:
-        return ITEM_HASH;
-    case ROW_LIST:
-        return ITEM_LIST;
-    case ROW_SET:
-        return ITEM_SET;
-    case ROW_ZSET:
-        return ITEM_ZSET;
-    default:
-        return ITEM_CHUNK;
-    }
-}
 
 static enum status take_trash(void *arg, const struct remote_row *row)
 {
@@ -121,52 +82,54 @@ static enum status list_trash(struct sweep *w)
     return rstore_run(w->store, w->err);
 }
 
-/* NOLINTNEXTLINE(readability-non-const-parameter): it is written when the answer comes */
-static void add_items(struct sweep *w, enum item_table t, const int64_t *ids, size_t n, int64_t *ret_changed)
+static enum status remove_items(struct sweep *w, enum item_table t, const int64_t *ids, size_t n)
 {
-    const struct param p[] = {param_i64s(ids), param_i64(w->left)};
+    int64_t removed = 0;
+    const struct param p[] = {param_i64s(ids), param_i64(w->tally.left)};
     struct request r = {.text = rtext_sweep_items(w->store, t),
                         .params = p,
                         .nparams = 2,
                         .nrows = n,
-                        .ret_changed = ret_changed};
+                        .ret_changed = &removed};
     remote_add(w->store->conn, &r);
+    enum status st = rstore_run(w->store, w->err);
+    if (st == ST_OK) {
+        w->tally.result->items += (uint64_t)removed;
+        sweep_spend(&w->tally, (uint64_t)removed);
+    }
+    return st;
 }
 
-/* Removes items of the trash rows of one type, and the trash rows that have none left. */
+/* Removes items of the trash rows of one type, and the trash rows that have none left: that goes out with
+   what is asked next. */
 static enum status sweep_type(struct sweep *w, const struct trash_row *rows, size_t n)
 {
     struct rstore *s = w->store;
     enum row_type type = rows[0].type;
-    enum item_table t = table_of(type);
-    int64_t *ids = arena_alloc(&s->arena, n * sizeof *ids), items = 0, blocks = 0;
+    int64_t *ids = arena_alloc(&s->arena, n * sizeof *ids);
+    enum status st = ST_OK;
     for (size_t i = 0; i < n; i++)
         ids[i] = rows[i].id;
-    add_items(w, t, ids, n, &items);
-    enum status st = rstore_run(s, w->err);
+    for (int t = 0; st == ST_OK && t < ITEM_TABLES && w->tally.left > 0; t++)
+        if (item_tables[t].owner == type)
+            st = remove_items(w, (enum item_table)t, ids, n);
     if (st != ST_OK)
         return st;
-    spend(w, (uint64_t)items);
-    if (t == ITEM_ZSET && w->left > 0)
-        add_items(w, ITEM_ZBLOCK, ids, n, &blocks);
     const struct param p[] = {param_i64s(ids), param_i64(type)};
     struct request r = {.text = rtext_sweep_trash(s, type), .params = p, .nparams = 2, .nrows = n};
     remote_add(s->conn, &r);
-    st = rstore_run(s, w->err);
-    spend(w, (uint64_t)blocks + 1);
-    w->result->items += (uint64_t)(items + blocks);
-    return st;
+    sweep_spend(&w->tally, 1);
+    return ST_OK;
 }
 
 static enum status sweep_database(struct sweep *w, int64_t number)
 {
     struct rstore *s = w->store;
-    if (db_in_use(w->budget, (uint32_t)number) >= 0)
-        return error_set(w->err, ST_CORRUPT, "database number %lld is in use and in larder_trash",
-                         (long long)number);
-    size_t n;
-    uint32_t limit = w->left;
-    enum status st = remove_keys(w, R_DB_KEYS, number, &n);
+    size_t n = 0;
+    uint32_t limit = w->tally.left;
+    enum status st = sweep_check_flushed(&w->tally, number, w->err);
+    if (st == ST_OK)
+        st = remove_keys(w, R_DB_KEYS, number, &n);
     if (st != ST_OK || n == limit)
         return st;
     /* Fewer than asked for: none is left, or others are locked, which the next look will show. */
@@ -174,7 +137,7 @@ static enum status sweep_database(struct sweep *w, int64_t number)
         const struct param p[] = {param_i64(number), param_i64(ROW_DB)};
         struct request r = {.text = rtext(s, R_DELETE_TRASH), .params = p, .nparams = 2};
         remote_add(s->conn, &r);
-        spend(w, 1);
+        sweep_spend(&w->tally, 1);
     }
     return ST_OK;
 }
@@ -196,7 +159,7 @@ static enum status sweep_trash(struct sweep *w)
     struct trash_row *rows = arena_alloc(&w->store->arena, n * sizeof *rows);
     memcpy(rows, w->trash, n * sizeof *rows);
     qsort(rows, n, sizeof *rows, by_type);
-    for (size_t i = 0, from = 0; st == ST_OK && i < n && w->left > 0; i++) {
+    for (size_t i = 0, from = 0; st == ST_OK && i < n && w->tally.left > 0; i++) {
         if (rows[i].type == ROW_DB) {
             st = sweep_database(w, rows[i].id);
         } else if (i + 1 == n || rows[i + 1].type != rows[i].type) {
@@ -212,12 +175,12 @@ static enum status sweep_trash(struct sweep *w)
 static void save_counts(struct sweep *w)
 {
     size_t n = 0;
-    int64_t *numbers = arena_alloc(&w->store->arena, (w->budget->ndbs + 1) * sizeof *numbers);
-    int64_t *counts = arena_alloc(&w->store->arena, (w->budget->ndbs + 1) * sizeof *counts);
-    for (size_t i = 0; i < w->budget->ndbs; i++) {
-        if (w->counted[i]) {
-            numbers[n] = w->budget->dbs[i].number;
-            counts[n++] = w->counted[i];
+    int64_t *numbers = arena_alloc(&w->store->arena, (w->tally.budget->ndbs + 1) * sizeof *numbers);
+    int64_t *counts = arena_alloc(&w->store->arena, (w->tally.budget->ndbs + 1) * sizeof *counts);
+    for (size_t i = 0; i < w->tally.budget->ndbs; i++) {
+        if (w->tally.counted[i]) {
+            numbers[n] = w->tally.budget->dbs[i].number;
+            counts[n++] = w->tally.counted[i];
         }
     }
     if (n == 0)
@@ -264,18 +227,18 @@ static enum status remove_dead(struct sweep *w)
         return st;
     rstore_begin_write(w->store);
     w->store->dirty = true;
-    if (w->store->shared && (st = enter_shared(w, &w->budget)) != ST_OK) {
+    if (w->store->shared && (st = enter_shared(w, &w->tally.budget)) != ST_OK) {
         store_rollback(base);
         return st == ST_BUSY ? ST_OK : st; /* another server sweeps */
     }
-    st = remove_keys(w, R_DEAD_KEYS, w->budget->now, &n);
-    if (st == ST_OK && w->left > 0)
+    st = remove_keys(w, R_DEAD_KEYS, w->tally.budget->now, &n);
+    if (st == ST_OK && w->tally.left > 0)
         st = sweep_trash(w);
     if (st == ST_OK) {
         save_counts(w);
-        st = anything(w->store, w->budget->now, more, w->err);
+        st = anything(w->store, w->tally.budget->now, more, w->err);
     }
-    w->result->more = more[0] || more[1];
+    w->tally.result->more = more[0] || more[1];
     if (st == ST_OK && w->store->shared && rtext(w->store, R_SWEEP_UNLOCK))
         remote_add_text(w->store->conn, rtext(w->store, R_SWEEP_UNLOCK));
     if (st == ST_OK)
@@ -295,16 +258,9 @@ enum status rsweep(struct store *base, const struct sweep_budget *b, struct swee
         st = anything(s, b->now, work, err);
     if (st != ST_OK || !(work[0] || work[1]) || b->max_rows == 0)
         return st;
-    struct sweep w = {.store = s, .budget = b, .result = ret, .left = b->max_rows, .err = err};
-    w.counted = mem_zalloc((b->ndbs + 1) * sizeof *w.counted);
-    st = remove_dead(&w);
-    if (st != ST_OK)
-        *ret = (struct sweep_result){0};
-    for (size_t i = 0; st == ST_OK && i < b->ndbs; i++) {
-        b->dbs[i].keys -= w.counted[i];
-        b->dbs[i].expires -= w.counted[i];
-    }
-    mem_free(w.counted);
+    struct sweep w = {.store = s, .err = err};
+    sweep_begin(&w.tally, b, ret);
+    st = sweep_end(&w.tally, b, remove_dead(&w));
     mem_free(w.seqs);
     mem_free(w.trash);
     arena_reset(&s->arena);

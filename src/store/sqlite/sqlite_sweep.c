@@ -6,11 +6,9 @@
    on how large a dead collection is. The commit need not be durable: a crash brings dead rows back. */
 #include <stdlib.h>
 
-#include "base/mem.h"
 #include "store/sqlite/sqlite_store.h"
+#include "store/sweep.h"
 
-/* A chunk's row has this many times the pages of an ordinary one. */
-#define CHUNK_WEIGHT 4
 /* Pages given back to the system in one step. */
 #define RECLAIM_PAGES 64
 
@@ -21,18 +19,10 @@ struct victim {
 };
 
 struct sweep {
+    struct sweep_tally tally;
     struct sqlite_store *store;
-    const struct sweep_budget *budget;
-    struct sweep_result *result;
-    int64_t *counted; /* for each of budget->dbs: rows taken off */
-    uint32_t left;    /* of budget->max_rows */
     struct error *err;
 };
-
-static void spend(struct sweep *w, uint64_t rows)
-{
-    w->left = rows < w->left ? w->left - (uint32_t)rows : 0;
-}
 
 /* ---- key rows ---- */
 
@@ -40,28 +30,6 @@ static int by_seq(const void *a, const void *b)
 {
     int64_t x = ((const struct victim *)a)->seq, y = ((const struct victim *)b)->seq;
     return (x > y) - (x < y);
-}
-
-/* The place in budget->dbs of a database in use, or -1. */
-static long db_in_use(const struct sweep_budget *b, uint32_t number)
-{
-    for (size_t i = 0; i < b->ndbs; i++)
-        if (b->dbs[i].number == number)
-            return (long)i;
-    return -1;
-}
-
-/* Counts a row that is about to be removed and tells the owner of the budget. */
-static enum status note(struct sweep *w, const struct key_row *k)
-{
-    long db = db_in_use(w->budget, k->db);
-    if (db < 0 || k->expire_at < 0) {
-        w->result->deleted++;
-    } else {
-        w->result->expired++;
-        w->counted[db]++;
-    }
-    return db >= 0 && w->budget->fn ? w->budget->fn(w->budget->arg, k) : ST_OK;
 }
 
 /* Reads the rows of a bound Q_DEAD_KEYS or Q_DB_KEYS. */
@@ -79,7 +47,7 @@ static enum status read_victims(struct sweep *w, struct sqlite_stmt *q, struct v
             .id = sqlite_column_i64(q, 4),
             .expire_at = sqlite_column_i64(q, 5),
         };
-        st = note(w, &k);
+        st = sweep_take(&w->tally, &k);
         if (st != ST_OK)
             break;
         out[(*ret_n)++] = (struct victim){k.seq, k.id, k.type};
@@ -104,7 +72,7 @@ static enum status remove_victims(struct sweep *w, struct victim *v, size_t n)
             st = sqlite_run(trash, w->err);
         }
     }
-    spend(w, n);
+    sweep_spend(&w->tally, n);
     return st;
 }
 
@@ -115,9 +83,9 @@ static enum status sweep_keys(struct sweep *w)
     if (st != ST_OK)
         return st;
     size_t n = 0;
-    struct victim *v = sqlite_store_scratch(w->store, w->left * sizeof *v);
-    sqlite_bind_i64(q, 1, w->budget->now);
-    sqlite_bind_i64(q, 2, w->left);
+    struct victim *v = sqlite_store_scratch(w->store, w->tally.left * sizeof *v);
+    sqlite_bind_i64(q, 1, w->tally.budget->now);
+    sqlite_bind_i64(q, 2, w->tally.left);
     st = read_victims(w, q, v, &n);
     return st == ST_OK && n ? remove_victims(w, v, n) : st;
 }
@@ -137,15 +105,14 @@ static enum status forget_trash(struct sweep *w, const struct trash_row *t)
 
 static enum status sweep_database(struct sweep *w, const struct trash_row *t)
 {
-    if (db_in_use(w->budget, (uint32_t)t->id) >= 0)
-        return error_set(w->err, ST_CORRUPT, "database number %lld is in use and in larder_trash",
-                         (long long)t->id);
     struct sqlite_stmt *q;
-    enum status st = stmt_fixed(w->store, Q_DB_KEYS, &q, w->err);
+    enum status st = sweep_check_flushed(&w->tally, t->id, w->err);
+    if (st == ST_OK)
+        st = stmt_fixed(w->store, Q_DB_KEYS, &q, w->err);
     if (st != ST_OK)
         return st;
     size_t n = 0;
-    uint32_t limit = w->left;
+    uint32_t limit = w->tally.left;
     struct victim *v = sqlite_store_scratch(w->store, limit * sizeof *v);
     sqlite_bind_i64(q, 1, t->id);
     sqlite_bind_i64(q, 2, limit);
@@ -155,27 +122,11 @@ static enum status sweep_database(struct sweep *w, const struct trash_row *t)
     return st == ST_OK && n < limit ? forget_trash(w, t) : st;
 }
 
-static enum item_table table_of(enum row_type type)
-{
-    switch (type) {
-    case ROW_HASH:
-        return ITEM_HASH;
-    case ROW_LIST:
-        return ITEM_LIST;
-    case ROW_SET:
-        return ITEM_SET;
-    case ROW_ZSET:
-        return ITEM_ZSET;
-    default:
-        return ITEM_CHUNK;
-    }
-}
-
 /* Removes rows of one id from one table; *ret_empty: there are no more. */
 static enum status sweep_table(struct sweep *w, int64_t id, enum item_table table, bool *ret_empty)
 {
-    uint32_t weight = table == ITEM_CHUNK ? CHUNK_WEIGHT : 1;
-    uint32_t limit = w->left / weight ? w->left / weight : 1;
+    uint32_t weight = item_tables[table].sweep_weight;
+    uint32_t limit = w->tally.left / weight ? w->tally.left / weight : 1;
     struct sqlite_stmt *q;
     enum status st = stmt_sweep_items(w->store, table, &q, w->err);
     if (st != ST_OK)
@@ -186,20 +137,24 @@ static enum status sweep_table(struct sweep *w, int64_t id, enum item_table tabl
     if (st != ST_OK)
         return st;
     uint64_t n = (uint64_t)sqlite_changed_rows(w->store->sql);
-    w->result->items += n;
-    spend(w, n * weight);
+    w->tally.result->items += n;
+    sweep_spend(&w->tally, n * weight);
     *ret_empty = n < limit;
     return ST_OK;
 }
 
+/* The tables of its type one after the other, while something is left of the budget. */
 static enum status sweep_items(struct sweep *w, const struct trash_row *t)
 {
-    bool empty;
-    enum status st = sweep_table(w, t->id, table_of(t->type), &empty);
-    if (st == ST_OK && empty && t->type == ROW_ZSET && w->left > 0)
-        st = sweep_table(w, t->id, ITEM_ZBLOCK, &empty);
-    else if (t->type == ROW_ZSET)
-        empty = false;
+    bool empty = true;
+    enum status st = ST_OK;
+    for (int i = 0; st == ST_OK && empty && i < ITEM_TABLES; i++) {
+        if (item_tables[i].owner != t->type)
+            continue;
+        empty = w->tally.left > 0;
+        if (empty)
+            st = sweep_table(w, t->id, (enum item_table)i, &empty);
+    }
     return st == ST_OK && empty ? forget_trash(w, t) : st;
 }
 
@@ -219,7 +174,7 @@ static enum status first_trash(struct sqlite_store *s, bool *ret_found, struct t
 
 static enum status sweep_trash(struct sweep *w)
 {
-    while (w->left > 0) {
+    while (w->tally.left > 0) {
         struct trash_row t;
         bool found;
         enum status st = first_trash(w->store, &found, &t, w->err);
@@ -228,7 +183,7 @@ static enum status sweep_trash(struct sweep *w)
         st = t.type == ROW_DB ? sweep_database(w, &t) : sweep_items(w, &t);
         if (st != ST_OK)
             return st;
-        spend(w, 1); /* also an empty one costs something */
+        sweep_spend(&w->tally, 1); /* also an empty one costs something */
     }
     return ST_OK;
 }
@@ -259,11 +214,11 @@ static enum status save_counts(struct sweep *w)
 {
     struct sqlite_stmt *q;
     enum status st = stmt_fixed(w->store, Q_TAKE_OFF_DB, &q, w->err);
-    for (size_t i = 0; st == ST_OK && i < w->budget->ndbs; i++) {
-        if (w->counted[i] == 0)
+    for (size_t i = 0; st == ST_OK && i < w->tally.budget->ndbs; i++) {
+        if (w->tally.counted[i] == 0)
             continue;
-        sqlite_bind_i64(q, 1, w->budget->dbs[i].number);
-        sqlite_bind_i64(q, 2, w->counted[i]);
+        sqlite_bind_i64(q, 1, w->tally.budget->dbs[i].number);
+        sqlite_bind_i64(q, 2, w->tally.counted[i]);
         st = sqlite_run(q, w->err);
     }
     return st;
@@ -281,7 +236,7 @@ static enum status remove_dead(struct sweep *w)
     if (st == ST_OK)
         st = save_counts(w);
     if (st == ST_OK)
-        st = anything(w->store, w->budget->now, &w->result->more, w->err);
+        st = anything(w->store, w->tally.budget->now, &w->tally.result->more, w->err);
     if (st == ST_OK)
         return sqlite_commit(sql, w->err);
     sqlite_rollback(sql);
@@ -300,16 +255,9 @@ enum status sweep_step(struct store *base, const struct sweep_budget *b, struct 
     if (!work || b->max_rows == 0)
         return s->read_only ? ST_OK : sqlite_reclaim(s->sql, RECLAIM_PAGES, &ret->more, err);
 
-    struct sweep w = {.store = s, .budget = b, .result = ret, .left = b->max_rows, .err = err};
-    w.counted = mem_zalloc((b->ndbs + 1) * sizeof *w.counted);
-    st = remove_dead(&w);
-    if (st != ST_OK)
-        *ret = (struct sweep_result){0};
-    for (size_t i = 0; st == ST_OK && i < b->ndbs; i++) {
-        b->dbs[i].keys -= w.counted[i];
-        b->dbs[i].expires -= w.counted[i];
-    }
-    mem_free(w.counted);
+    struct sweep w = {.store = s, .err = err};
+    sweep_begin(&w.tally, b, ret);
+    st = sweep_end(&w.tally, b, remove_dead(&w));
     /* Space is given back when nothing is left to remove; what keeps it from that will show again. */
     if (st == ST_OK && !ret->more && sqlite_reclaim(s->sql, RECLAIM_PAGES, &ret->more, NULL) != ST_OK)
         ret->more = false;
