@@ -1,10 +1,13 @@
-/* Private to check.c (what is looked at in the tables), check_remote.c (the same on a database server),
-   check_session.c (a database to look at, with its journal) and salvaging (salvage_internal.h). */
+/* Private to check.c (what is asked, and how findings are told), check_sqlite.c and check_remote.c (the
+   questions in the database's words), check_session.c (a database to look at, with its journal) and salvaging
+   (salvage_internal.h). */
 #ifndef LARDER_ADMIN_CHECK_INTERNAL_H
 #define LARDER_ADMIN_CHECK_INTERNAL_H
 
 #include "admin/check.h"
+#include "base/buf.h"
 #include "sql/sqlite.h"
+#include "store/item_tables.h"
 #include "store/journal_rows.h"
 
 #define CHECK_SHOWN 20 /* findings printed of each kind */
@@ -39,6 +42,49 @@ void check_close(struct check_session *s);
  */
 enum status check_journal(struct check_session *s, FILE *out, uint64_t *ret_found, bool *ret_comparable,
                           struct error *err) MUST_CHECK;
+
+/* ---- questions: each is a query that returns one line of text for each thing that is wrong ---- */
+
+struct check {
+    const char *title, *text;
+};
+
+struct table_check {
+    enum item_table table;
+    struct check check;
+};
+
+/* The words of a kind of database. In numbered and orphans, {table}, {ord} and {type} stand for an item
+   table, its column of numbers and the type of its keys. */
+struct check_texts {
+    const struct check *of_keys; /* and of databases: asked first */
+    size_t nkeys;
+    const struct table_check *of_tables; /* what only one table has to say */
+    size_t ntables;
+    const char
+        *numbered;       /* of tables that number their items: as many as the key's size says, without gaps */
+    const char *orphans; /* items that no key row refers to and that are not in the trash */
+};
+
+struct findings {
+    FILE *out;
+    uint64_t n, total; /* of the running question, and of all before it */
+};
+
+/* Prints a finding. */
+void check_found(struct findings *f, struct slice text);
+
+/* Puts a question to the database: check_found for each line of the answer. */
+typedef enum status check_ask_fn(void *arg, const char *text, struct findings *f, struct error *err);
+
+enum status check_one(const char *title, const char *text, check_ask_fn *ask, void *arg, struct findings *f,
+                      struct error *err) MUST_CHECK;
+enum status check_all(const struct check_texts *k, check_ask_fn *ask, void *arg, struct findings *f,
+                      struct error *err) MUST_CHECK;
+
+/* Adds a text about an item table, whose name, column and type take the place of {table}, {ord} and {type}.
+ */
+void check_add_text(struct buf *out, const char *pattern, enum item_table t);
 
 /* All that the tables say of each other. */
 enum status check_tables(struct check_session *s, FILE *out, uint64_t *ret_found,

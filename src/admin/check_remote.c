@@ -1,9 +1,6 @@
 /* `larder check` of a database server: what the rows say of each other. Pages and indexes are the server's
    own business. The texts are for both dialects: MariaDB is told to take || for concatenation. */
-#include <inttypes.h>
-
 #include "admin/check_internal.h"
-#include "base/clock.h"
 #include "store/remote/remote_open.h"
 #include "store/remote/remote_schema.h"
 #include "store/remote/remote_store.h"
@@ -19,24 +16,21 @@
 #define ROW "'key row ' || k.seq || ' '"
 
 /* The items of a collection: as many as its row says, numbered from 0 without a gap. */
-#define ORD_CHECK(table, number)                                                                             \
-    "SELECT " ROW " || 'has size ' || k.size || ', but ' || coalesce(s.n, 0) || ' items, numbered '"         \
-    " || coalesce(s.lo, 0) || ' to ' || coalesce(s.hi, 0) FROM larder_key AS k LEFT JOIN"                    \
-    " (SELECT id, count(*) AS n, count(DISTINCT ord) AS d, min(ord) AS lo, max(ord) AS hi FROM " table       \
-    "  GROUP BY id) AS s ON s.id = k.id WHERE k.type = " number " AND (s.n IS NULL OR s.n <> k.size"         \
-    " OR s.d <> k.size OR s.lo <> 0 OR s.hi <> k.size - 1)"
+static const char numbered[] =
+    "SELECT " ROW " || 'has size ' || k.size || ', but ' || coalesce(s.n, 0) || ' items, numbered '"
+    " || coalesce(s.lo, 0) || ' to ' || coalesce(s.hi, 0) FROM larder_key AS k LEFT JOIN"
+    " (SELECT id, count(*) AS n, count(DISTINCT {ord}) AS d, min({ord}) AS lo, max({ord}) AS hi FROM {table}"
+    "  GROUP BY id) AS s ON s.id = k.id WHERE k.type = {type} AND (s.n IS NULL OR s.n <> k.size"
+    " OR s.d <> k.size OR s.lo <> 0 OR s.hi <> k.size - 1)";
 
 /* Items that no key row refers to and that are not in the trash. */
-#define ORPHAN_CHECK(table, number)                                                                          \
-    "SELECT 'id ' || i.id || ' has rows in " table ", but no key refers to it'"                              \
-    " FROM (SELECT DISTINCT id FROM " table ") AS i"                                                         \
-    " WHERE NOT EXISTS (SELECT 1 FROM larder_key AS k WHERE k.id = i.id AND k.type = " number ")"            \
-    " AND NOT EXISTS (SELECT 1 FROM larder_trash AS t WHERE t.id = i.id AND t.type = " number ")"
+static const char orphans[] =
+    "SELECT 'id ' || i.id || ' has rows in {table}, but no key refers to it'"
+    " FROM (SELECT DISTINCT id FROM {table}) AS i"
+    " WHERE NOT EXISTS (SELECT 1 FROM larder_key AS k WHERE k.id = i.id AND k.type = {type})"
+    " AND NOT EXISTS (SELECT 1 FROM larder_trash AS t WHERE t.id = i.id AND t.type = {type})";
 
-/* Every query returns one line of text for each thing that is wrong. */
-static const struct check {
-    const char *title, *text;
-} checks[] = {
+static const struct check of_keys[] = {
     {"numbers that were given out",
      "SELECT " ROW " || 'has id ' || k.id || ', which was never given out' FROM larder_key AS k"
      "  WHERE k.id >= (SELECT CAST(m.value AS DECIMAL(20)) FROM larder_meta AS m WHERE m.name = 'next_id')"
@@ -72,48 +66,51 @@ static const struct check {
      "  GROUP BY id HAVING count(*) > 1"
      " UNION ALL SELECT " ROW " || 'refers to id ' || k.id || ', which is in the trash'"
      "  FROM larder_key AS k JOIN larder_trash AS t ON t.id = k.id AND t.type = k.type WHERE k.id <> 0"},
-    {"long strings",
+};
+
+static const struct table_check of_tables[] = {
+    {ITEM_CHUNK, {"long strings",
      "SELECT " ROW " || 'has ' || k.size || ' bytes, its chunk ' || c.pos || ' ends behind them'"
      " FROM larder_key AS k JOIN larder_chunk AS c ON c.id = k.id WHERE k.type = 1"
      " AND (c.pos < 0 OR length(c.value) > " STR(STORE_CHUNK_BYTES)
-     "  OR c.pos * " STR(STORE_CHUNK_BYTES) " + length(c.value) > k.size)"},
-    {"hashes", ORD_CHECK("larder_hash", "2")},
-    {"fields that expire",
+     "  OR c.pos * " STR(STORE_CHUNK_BYTES) " + length(c.value) > k.size)"}},
+    {ITEM_HASH, {"fields that expire",
      "SELECT 'key row ' || k.seq || ': a field expires at ' || min(f.expire_at) || ', but none should before '"
      " || max(k.first) FROM larder_key AS k JOIN larder_hash AS f ON f.id = k.id WHERE k.type = 2"
-     " AND f.expire_at <> 0 GROUP BY k.seq HAVING max(k.first) = 0 OR max(k.first) > min(f.expire_at)"},
-    {"lists",
+     " AND f.expire_at <> 0 GROUP BY k.seq HAVING max(k.first) = 0 OR max(k.first) > min(f.expire_at)"}},
+    {ITEM_LIST, {"lists",
      "SELECT " ROW " || 'has places ' || k.first || ' to ' || (k.first + k.size - 1) || ', but '"
      " || coalesce(s.n, 0) || ' items at ' || coalesce(s.lo, 0) || ' to ' || coalesce(s.hi, 0)"
      " FROM larder_key AS k LEFT JOIN (SELECT id, count(*) AS n, min(pos) AS lo, max(pos) AS hi"
      "  FROM larder_list GROUP BY id) AS s ON s.id = k.id WHERE k.type = 3 AND (s.n IS NULL OR s.n <> k.size"
-     " OR s.lo <> k.first OR s.hi <> k.first + k.size - 1)"},
-    {"sets", ORD_CHECK("larder_set", "4")},
-    {"sorted sets", ORD_CHECK("larder_zset", "5")},
-    {"rank blocks",
+     " OR s.lo <> k.first OR s.hi <> k.first + k.size - 1)"}},
+    {ITEM_ZBLOCK, {"rank blocks",
      "SELECT " ROW " || 'has ' || k.size || ' members, but its blocks count ' || coalesce(s.n, 0)"
      " FROM larder_key AS k LEFT JOIN (SELECT id, sum(count) AS n FROM larder_zset_block GROUP BY id) AS s"
      "  ON s.id = k.id WHERE k.type = 5 AND k.first <> 0 AND (s.n IS NULL OR s.n <> k.size)"
      " UNION ALL SELECT " ROW " || 'has a block with a number that was never given out' FROM larder_key AS k"
      "  WHERE k.type = 5 AND EXISTS (SELECT 1 FROM larder_zset_block AS b"
-     "   WHERE b.id = k.id AND (b.block < 1 OR b.block >= k.first))"},
-    {"chunks without a key", ORPHAN_CHECK("larder_chunk", "1")},
-    {"fields without a key", ORPHAN_CHECK("larder_hash", "2")},
-    {"list items without a key", ORPHAN_CHECK("larder_list", "3")},
-    {"set members without a key", ORPHAN_CHECK("larder_set", "4")},
-    {"sorted set members without a key", ORPHAN_CHECK("larder_zset", "5")},
-    {"rank blocks without a key", ORPHAN_CHECK("larder_zset_block", "5")},
+     "   WHERE b.id = k.id AND (b.block < 1 OR b.block >= k.first))"}},
+};
+
+static const struct check_texts questions = {
+    .of_keys = of_keys,
+    .nkeys = sizeof of_keys / sizeof of_keys[0],
+    .of_tables = of_tables,
+    .ntables = sizeof of_tables / sizeof of_tables[0],
+    .numbered = numbered,
+    .orphans = orphans,
 };
 
 /* Rows are older than what the sequence says: it gives out blocks, and never goes back. */
-static const struct check sequence_check[REMOTE_DIALECTS] = {
-    [REMOTE_POSTGRES] = {"numbers of rows",
+static const char *const sequence_text[REMOTE_DIALECTS] = {
+    [REMOTE_POSTGRES] =
      "SELECT 'key row ' || max(seq) || ' has a number which was never given out' FROM larder_key"
      " HAVING max(seq) >= CASE WHEN has_sequence_privilege('larder_seq', 'USAGE, SELECT')"
-     "  THEN coalesce(pg_sequence_last_value('larder_seq') + " STR(REMOTE_SEQ_BLOCK) ", 1) END"},
-    [REMOTE_MARIADB] = {"numbers of rows",
+     "  THEN coalesce(pg_sequence_last_value('larder_seq') + " STR(REMOTE_SEQ_BLOCK) ", 1) END",
+    [REMOTE_MARIADB] =
      "SELECT 'key row ' || max(seq) || ' has a number which was never given out' FROM larder_key"
-     " HAVING max(seq) >= (SELECT next_not_cached_value FROM larder_seq)"},
+     " HAVING max(seq) >= (SELECT next_not_cached_value FROM larder_seq)",
 };
 
 /* clang-format on */
@@ -126,57 +123,29 @@ static const char *const setup[REMOTE_DIALECTS] = {
         " max_statement_time = 0",
 };
 
-struct findings {
-    FILE *out;
-    uint64_t n;
-};
-
-static enum status show(void *arg, const struct remote_row *row)
+static enum status take_finding(void *arg, const struct remote_row *row)
 {
-    struct findings *f = arg;
-    struct slice text = row->cells[0];
-    if (++f->n <= CHECK_SHOWN)
-        fprintf(f->out, "%s  %.*s\n", f->n == 1 ? "WRONG\n" : "", (int)text.n, text.p);
+    check_found(arg, row->cells[0]);
     return ST_OK;
 }
 
-static enum status run_check(struct remote *c, const struct check *k, FILE *out, uint64_t *ret_found,
-                             struct error *err)
+static enum status ask(void *arg, const char *text, struct findings *f, struct error *err)
 {
-    struct findings f = {.out = out};
-    struct request r = {.text = k->text, .fn = show, .arg = &f};
-    int64_t start = clock_mono_us();
-    fprintf(out, "%s ... ", k->title);
-    fflush(out);
-    remote_add(c, &r);
-    enum status st = remote_run(c, err);
-    *ret_found = f.n;
-    if (st != ST_OK)
-        fprintf(out, "UNREADABLE\n");
-    else if (f.n > CHECK_SHOWN)
-        fprintf(out, "  and %" PRIu64 " more\n", f.n - CHECK_SHOWN);
-    else if (f.n == 0)
-        fprintf(out, "ok (%.1f s)\n", (double)(clock_mono_us() - start) / 1e6);
-    fflush(out);
-    return st;
+    struct request r = {.text = text, .fn = take_finding, .arg = f};
+    remote_add(arg, &r);
+    return remote_run(arg, err);
 }
 
 enum status remote_check_tables(struct check_session *k, FILE *out, uint64_t *ret_found, struct error *err)
 {
     struct remote *c = rstore_of(k->store)->conn;
-    const struct check views = {"views that are missing", remote_views_text(c->dialect)};
-    const size_t n = sizeof checks / sizeof checks[0];
-    enum status st = ST_OK;
-    *ret_found = 0;
-    for (size_t i = 0; st == ST_OK && i < n + 2; i++) {
-        uint64_t found;
-        st = run_check(c,
-                       i < n    ? &checks[i]
-                       : i == n ? &sequence_check[c->dialect]
-                                : &views,
-                       out, &found, err);
-        *ret_found += found;
-    }
+    struct findings f = {.out = out};
+    enum status st = check_all(&questions, ask, c, &f, err);
+    if (st == ST_OK)
+        st = check_one("numbers of rows", sequence_text[c->dialect], ask, c, &f, err);
+    if (st == ST_OK)
+        st = check_one("views that are missing", remote_views_text(c->dialect), ask, c, &f, err);
+    *ret_found = f.total;
     return st;
 }
 

@@ -21,6 +21,13 @@ void salvage_add_row(struct salvage *v, int64_t seq)
     VEC_PUSH(v->rows, v->nrows, v->cap) = (struct salvage_row){.seq = seq};
 }
 
+void salvage_add_above_ids(struct buf *out)
+{
+    buf_addf(out, "coalesce((SELECT max(id) + 1 FROM larder_key), 0)");
+    for (int t = 0; t < ITEM_TABLES; t++)
+        check_add_text(out, ", coalesce((SELECT max(id) + 1 FROM {table}), 0)", (enum item_table)t);
+}
+
 /* Whether all of a row makes sense. */
 static enum status judge(struct slice row, struct error *why)
 {

@@ -51,6 +51,9 @@ struct salvage_ops {
 
 void salvage_add_row(struct salvage *v, int64_t seq);
 
+/* For tidying: adds what is above every id that is in use, a number for each table that has any. */
+void salvage_add_above_ids(struct buf *out);
+
 struct salvage *salvage_new_sqlite(void) __attribute__((returns_nonnull));
 struct salvage *salvage_new_remote(void) __attribute__((returns_nonnull));
 

@@ -67,37 +67,31 @@ static const char *const put_lost[REMOTE_DIALECTS] = {
                        " (SELECT min(d.db) FROM larder_db AS d WHERE d.number = ?2), ?3, ?4, ?5, ?6, ?7 = 1)",
 };
 
-#define ABOVE_ID(table) "coalesce((SELECT max(id) + 1 FROM " table "), 0)"
-#define ABOVE_IDS                                                                                            \
-    ABOVE_ID("larder_key") ", " ABOVE_ID("larder_chunk") ", " ABOVE_ID("larder_hash") ", "                   \
-    ABOVE_ID("larder_list") ", " ABOVE_ID("larder_set") ", " ABOVE_ID("larder_zset") ", "                    \
-    ABOVE_ID("larder_zset_block")
-#define ABOVE_DBS "coalesce((SELECT max(db) + 1 FROM larder_key), 0)"
-#define TRASH(table, type)                                                                                   \
-    "INSERT INTO larder_trash (id, type) SELECT DISTINCT i.id, " type " FROM " table " AS i"                 \
-    " WHERE NOT EXISTS (SELECT 1 FROM larder_key AS k WHERE k.id = i.id AND k.type = " type ")"              \
-    " AND NOT EXISTS (SELECT 1 FROM larder_trash AS t WHERE t.id = i.id AND t.type = " type ")"
+static const char trash_items[] =
+    "INSERT INTO larder_trash (id, type) SELECT DISTINCT i.id, {type} FROM {table} AS i"
+    " WHERE NOT EXISTS (SELECT 1 FROM larder_key AS k WHERE k.id = i.id AND k.type = {type})"
+    " AND NOT EXISTS (SELECT 1 FROM larder_trash AS t WHERE t.id = i.id AND t.type = {type})";
 
-/* What both say in the same words. */
-static const char *const tidying[] = {
+static const char trash_databases[] =
     "INSERT INTO larder_trash (id, type) SELECT DISTINCT k.db, 100 FROM larder_key AS k"
     " WHERE NOT EXISTS (SELECT 1 FROM larder_db AS d WHERE d.number = k.db)"
-    " AND NOT EXISTS (SELECT 1 FROM larder_trash AS t WHERE t.id = k.db AND t.type = 100)",
-    TRASH("larder_chunk", "1"), TRASH("larder_hash", "2"), TRASH("larder_list", "3"), TRASH("larder_set", "4"),
-    TRASH("larder_zset", "5"), TRASH("larder_zset_block", "5"),
-    "DELETE FROM larder_count",
-    "DELETE FROM larder_journal",
+    " AND NOT EXISTS (SELECT 1 FROM larder_trash AS t WHERE t.id = k.db AND t.type = 100)";
+
+/* Before and behind what is above every id. */
+static const char *const next_id[REMOTE_DIALECTS][2] = {
+    [REMOTE_POSTGRES] = {"UPDATE larder_meta SET value = greatest(value::bigint, ", ")::text WHERE name = 'next_id'"},
+    [REMOTE_MARIADB] = {"UPDATE larder_meta SET value = greatest(CAST(value AS SIGNED), ", ") WHERE name = 'next_id'"},
 };
 
-static const char *const numbers[REMOTE_DIALECTS][3] = {
+#define ABOVE_DBS "coalesce((SELECT max(db) + 1 FROM larder_key), 0)"
+
+static const char *const numbers[REMOTE_DIALECTS][2] = {
     [REMOTE_POSTGRES] = {
-        "UPDATE larder_meta SET value = greatest(value::bigint, " ABOVE_IDS ")::text WHERE name = 'next_id'",
         "UPDATE larder_meta SET value = greatest(value::bigint, " ABOVE_DBS ")::text"
         " WHERE name = 'next_db_number'",
         "UPDATE larder_db SET keys = -1, expires = -1",
     },
     [REMOTE_MARIADB] = {
-        "UPDATE larder_meta SET value = greatest(CAST(value AS SIGNED), " ABOVE_IDS ") WHERE name = 'next_id'",
         "UPDATE larder_meta SET value = greatest(CAST(value AS SIGNED), " ABOVE_DBS ")"
         " WHERE name = 'next_db_number'",
         "UPDATE larder_db SET `keys` = -1, expires = -1",
@@ -114,7 +108,7 @@ static enum status take_number(void *arg, const struct remote_row *row)
     return ST_OK;
 }
 
-static enum status list(struct salvage *v, struct error *err)
+static enum status server_list(struct salvage *v, struct error *err)
 {
     struct remote *c = store_of(v)->conn;
     const struct param p[] = {param_i64(v->session.state.applied)};
@@ -134,7 +128,7 @@ static enum status take_bytes(void *arg, const struct remote_row *row)
 
 /* A failure here does not end the store's transaction when nothing was written in it: the rows are all read
    once before that, and those that cannot be are not read again. */
-static enum status read_row(struct salvage *v, int64_t seq, struct slice *ret, struct error *err)
+static enum status server_read_row(struct salvage *v, int64_t seq, struct slice *ret, struct error *err)
 {
     struct server_salvage *s = server_of(v);
     struct remote *c = store_of(v)->conn;
@@ -152,7 +146,7 @@ static enum status read_row(struct salvage *v, int64_t seq, struct slice *ret, s
 
 /* ---- the copy ---- */
 
-static enum status copy_begin(struct salvage *v, const char *url, struct error *err)
+static enum status server_copy_begin(struct salvage *v, const char *url, struct error *err)
 {
     struct rstore *s = store_of(v);
     enum status st = remote_script(s->conn, create[s->conn->dialect], err);
@@ -171,8 +165,8 @@ static enum status copy_begin(struct salvage *v, const char *url, struct error *
     return st;
 }
 
-static enum status copy_row(struct salvage *v, const struct salvage_row *row, struct slice bytes,
-                            struct error *err)
+static enum status server_copy_row(struct salvage *v, const struct salvage_row *row, struct slice bytes,
+                                   struct error *err)
 {
     struct rstore *s = store_of(v);
     const struct param p[] = {param_i64(row->seq), param_bytes(bytes), param_bytes(slice_str(row->why))};
@@ -182,8 +176,8 @@ static enum status copy_row(struct salvage *v, const struct salvage_row *row, st
 }
 
 /* They are sent with the next row, or in the end. */
-static enum status copy_key(struct salvage *v, const struct salvage_row *row, const struct key_row *k,
-                            const char *type, struct error *err)
+static enum status server_copy_key(struct salvage *v, const struct salvage_row *row, const struct key_row *k,
+                                   const char *type, struct error *err)
 {
     struct remote *c = store_of(v)->conn;
     const struct param p[] = {
@@ -197,7 +191,7 @@ static enum status copy_key(struct salvage *v, const struct salvage_row *row, co
     return ST_OK;
 }
 
-static enum status copy_end(struct salvage *v, struct error *err)
+static enum status server_copy_end(struct salvage *v, struct error *err)
 {
     struct rstore *s = store_of(v);
     enum status st = rstore_run(s, err);
@@ -209,24 +203,43 @@ static enum status copy_end(struct salvage *v, struct error *err)
 
 /* ---- the database ---- */
 
+/* Queues a text that was composed, and empties it. */
+static void add_composed(struct remote *c, struct buf *text)
+{
+    buf_add(text, "", 1);
+    remote_add_text(c, text->p);
+    text->len = 0;
+}
+
 /* A server that has lost its connection, and comes back, finds that the tables are no longer its own. */
-static enum status tidy(struct salvage *v, struct error *err)
+static enum status server_tidy(struct salvage *v, struct error *err)
 {
     struct rstore *s = store_of(v);
-    for (size_t i = 0; i < sizeof tidying / sizeof tidying[0]; i++)
-        remote_add_text(s->conn, tidying[i]);
+    struct buf text = {0};
+    remote_add_text(s->conn, trash_databases);
+    for (int t = 0; t < ITEM_TABLES; t++) {
+        check_add_text(&text, trash_items, (enum item_table)t);
+        add_composed(s->conn, &text);
+    }
+    remote_add_text(s->conn, "DELETE FROM larder_count");
+    remote_add_text(s->conn, "DELETE FROM larder_journal");
+    buf_addf(&text, "%s", next_id[s->conn->dialect][0]);
+    salvage_add_above_ids(&text);
+    buf_addf(&text, "%s", next_id[s->conn->dialect][1]);
+    add_composed(s->conn, &text);
     for (size_t i = 0; i < sizeof numbers[0] / sizeof numbers[0][0]; i++)
         remote_add_text(s->conn, numbers[s->conn->dialect][i]);
     rstore_add_set_meta(s, "owner", "");
+    buf_release(&text);
     return rstore_run(s, err);
 }
 
-static enum status commit(struct salvage *v, struct error *err)
+static enum status server_commit(struct salvage *v, struct error *err)
 {
     return store_commit(v->session.store, err);
 }
 
-static void free_server(struct salvage *v)
+static void server_free(struct salvage *v)
 {
     buf_release(&server_of(v)->bytes);
     mem_free(v);
@@ -235,16 +248,16 @@ static void free_server(struct salvage *v)
 struct salvage *salvage_new_remote(void)
 {
     static const struct salvage_ops ops = {
-        .list = list,
-        .read = read_row,
-        .copy_begin = copy_begin,
-        .copy_row = copy_row,
-        .copy_key = copy_key,
-        .copy_end = copy_end,
-        .tidy = tidy,
+        .list = server_list,
+        .read = server_read_row,
+        .copy_begin = server_copy_begin,
+        .copy_row = server_copy_row,
+        .copy_key = server_copy_key,
+        .copy_end = server_copy_end,
+        .tidy = server_tidy,
         .check = remote_check_tables,
-        .commit = commit,
-        .free = free_server,
+        .commit = server_commit,
+        .free = server_free,
     };
     struct server_salvage *s = mem_zalloc(sizeof *s);
     s->base.ops = &ops;

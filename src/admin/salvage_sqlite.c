@@ -23,7 +23,7 @@ static struct file_salvage *file_of(struct salvage *v)
 
 /* ---- reading ---- */
 
-static enum status list(struct salvage *v, struct error *err)
+static enum status file_list(struct salvage *v, struct error *err)
 {
     struct file_salvage *f = file_of(v);
     struct sqlite *c = v->session.sql;
@@ -43,7 +43,7 @@ static enum status list(struct salvage *v, struct error *err)
     return st;
 }
 
-static enum status read_row(struct salvage *v, int64_t seq, struct slice *ret, struct error *err)
+static enum status file_read_row(struct salvage *v, int64_t seq, struct slice *ret, struct error *err)
 {
     struct sqlite_stmt *q = file_of(v)->read_row;
     bool found = false;
@@ -56,7 +56,7 @@ static enum status read_row(struct salvage *v, int64_t seq, struct slice *ret, s
 
 /* ---- the copy ---- */
 
-static enum status copy_begin(struct salvage *v, const char *url, struct error *err)
+static enum status file_copy_begin(struct salvage *v, const char *url, struct error *err)
 {
     static const char tables[] = "CREATE TABLE IF NOT EXISTS larder_journal (seq INTEGER PRIMARY KEY, "
                                  "changes BLOB, damage TEXT) STRICT;"
@@ -85,8 +85,8 @@ static enum status copy_begin(struct salvage *v, const char *url, struct error *
     return st;
 }
 
-static enum status copy_row(struct salvage *v, const struct salvage_row *r, struct slice bytes,
-                            struct error *err)
+static enum status file_copy_row(struct salvage *v, const struct salvage_row *r, struct slice bytes,
+                                 struct error *err)
 {
     struct sqlite_stmt *q = file_of(v)->put_row;
     sqlite_bind_i64(q, 1, r->seq);
@@ -107,8 +107,8 @@ static enum status bind_db(struct file_salvage *f, uint32_t number, struct error
     return st;
 }
 
-static enum status copy_key(struct salvage *v, const struct salvage_row *r, const struct key_row *k,
-                            const char *type, struct error *err)
+static enum status file_copy_key(struct salvage *v, const struct salvage_row *r, const struct key_row *k,
+                                 const char *type, struct error *err)
 {
     struct file_salvage *f = file_of(v);
     struct sqlite_stmt *q = f->put_lost;
@@ -122,7 +122,7 @@ static enum status copy_key(struct salvage *v, const struct salvage_row *r, cons
     return st == ST_OK ? sqlite_run(q, err) : st;
 }
 
-static enum status copy_end(struct salvage *v, struct error *err)
+static enum status file_copy_end(struct salvage *v, struct error *err)
 {
     struct file_salvage *f = file_of(v);
     enum status st = sqlite_commit(f->copy, err);
@@ -133,40 +133,37 @@ static enum status copy_end(struct salvage *v, struct error *err)
 
 /* ---- the database ---- */
 
-/* clang-format off */
-
-#define ABOVE_ID(table) "coalesce((SELECT max(id) + 1 FROM " table "), 0)"
-#define TRASH(table, type)                                                                                   \
-    "INSERT OR IGNORE INTO larder_trash (id, type) SELECT DISTINCT id, " type " FROM " table                 \
-    " WHERE id NOT IN (SELECT id FROM larder_key WHERE type = " type ");"
-
-static const char tidying[] =
-    "UPDATE larder_meta SET value = max(value, " ABOVE_ID("larder_key") ", " ABOVE_ID("larder_chunk") ","
-    " " ABOVE_ID("larder_hash") ", " ABOVE_ID("larder_list") ", " ABOVE_ID("larder_set") ","
-    " " ABOVE_ID("larder_zset") ", " ABOVE_ID("larder_zset_block") ") WHERE name = 'next_id';"
-    "UPDATE larder_meta SET value = max(value, coalesce((SELECT max(db) + 1 FROM larder_key), 0))"
-    " WHERE name = 'next_db_number';"
-    "INSERT OR IGNORE INTO larder_trash (id, type) SELECT DISTINCT db, 100 FROM larder_key"
-    " WHERE db NOT IN (SELECT number FROM larder_db);"
-    TRASH("larder_chunk", "1") TRASH("larder_hash", "2") TRASH("larder_list", "3") TRASH("larder_set", "4")
-    TRASH("larder_zset", "5") TRASH("larder_zset_block", "5")
-    "UPDATE larder_db SET keys = -1, expires = -1;"
-    "DELETE FROM larder_journal";
-
-/* clang-format on */
-
-static enum status tidy(struct salvage *v, struct error *err)
+static enum status file_tidy(struct salvage *v, struct error *err)
 {
+    struct buf text = {0};
+    buf_addf(&text, "UPDATE larder_meta SET value = max(value, ");
+    salvage_add_above_ids(&text);
+    buf_addf(&text,
+             ") WHERE name = 'next_id';"
+             "UPDATE larder_meta SET value = max(value, coalesce((SELECT max(db) + 1 FROM larder_key), 0))"
+             " WHERE name = 'next_db_number';"
+             "INSERT OR IGNORE INTO larder_trash (id, type) SELECT DISTINCT db, 100 FROM larder_key"
+             " WHERE db NOT IN (SELECT number FROM larder_db);");
+    for (int t = 0; t < ITEM_TABLES; t++)
+        check_add_text(&text,
+                       "INSERT OR IGNORE INTO larder_trash (id, type) SELECT DISTINCT id, {type} FROM {table}"
+                       " WHERE id NOT IN (SELECT id FROM larder_key WHERE type = {type});",
+                       (enum item_table)t);
+    buf_addf(&text, "UPDATE larder_db SET keys = -1, expires = -1;"
+                    "DELETE FROM larder_journal");
+    buf_add(&text, "", 1);
     sqlite_reset(file_of(v)->read_row); /* it would still be reading what is deleted */
-    return sqlite_exec(v->session.sql, tidying, err);
+    enum status st = sqlite_exec(v->session.sql, text.p, err);
+    buf_release(&text);
+    return st;
 }
 
-static enum status commit(struct salvage *v, struct error *err)
+static enum status file_commit(struct salvage *v, struct error *err)
 {
     return sqlite_commit(v->session.sql, err);
 }
 
-static void free_file(struct salvage *v)
+static void file_free(struct salvage *v)
 {
     struct file_salvage *f = file_of(v);
     sqlite_finalize(f->put_row);
@@ -180,16 +177,16 @@ static void free_file(struct salvage *v)
 struct salvage *salvage_new_sqlite(void)
 {
     static const struct salvage_ops ops = {
-        .list = list,
-        .read = read_row,
-        .copy_begin = copy_begin,
-        .copy_row = copy_row,
-        .copy_key = copy_key,
-        .copy_end = copy_end,
-        .tidy = tidy,
+        .list = file_list,
+        .read = file_read_row,
+        .copy_begin = file_copy_begin,
+        .copy_row = file_copy_row,
+        .copy_key = file_copy_key,
+        .copy_end = file_copy_end,
+        .tidy = file_tidy,
         .check = check_tables,
-        .commit = commit,
-        .free = free_file,
+        .commit = file_commit,
+        .free = file_free,
     };
     struct file_salvage *f = mem_zalloc(sizeof *f);
     f->base.ops = &ops;
