@@ -152,15 +152,22 @@ static inline void keep_books(const struct call *call, int64_t start, uint64_t e
 
 static void reply_failure(const struct call *call, enum status st);
 
-/* Of a call the caller says what is to be done; what it is done with is filled in here. */
+/* Of a call the caller says what is to be done; what it is done with is the engine that the running
+   transaction uses. */
+static void bind(struct call *call)
+{
+    struct executor *executor = call->executor;
+    call->view = executor->view;
+    call->arena = &executor->call_arena;
+    call->err = engine_error(executor->engine);
+}
+
 static void run(struct call *call, size_t mark)
 {
     struct executor *executor = call->executor;
     struct reply *reply = call->reply;
     const struct command *cmd = call->cmd;
-    call->view = executor->view;
-    call->arena = &executor->call_arena;
-    call->err = engine_error(executor->engine);
+    bind(call);
     const char *arena_was = executor->call_arena.next;
     uint64_t errors_were = reply->errors;
     int64_t start = executor->clock_us;

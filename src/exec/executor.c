@@ -14,22 +14,22 @@
 #include "exec/command.h"
 #include "exec/session.h"
 
-void server_init(struct server *c)
+void server_init(struct server *server)
 {
     uint8_t id[20];
-    *c = (struct server){.next_id = 1, .sweep_active = true};
-    c->blocking = blocking_new();
-    c->start_us = clock_mono_us();
-    c->last_save_ms = clock_wall_us() / 1000;
+    *server = (struct server){.next_id = 1, .sweep_active = true};
+    server->blocking = blocking_new();
+    server->start_us = clock_mono_us();
+    server->last_save_ms = clock_wall_us() / 1000;
     rand_secure(id, sizeof id);
     for (size_t i = 0; i < sizeof id; i++)
-        snprintf(c->run_id + 2 * i, 3, "%02x", id[i]);
+        snprintf(server->run_id + 2 * i, 3, "%02x", id[i]);
 }
 
-void server_release(struct server *c)
+void server_release(struct server *server)
 {
-    blocking_free(c->blocking);
-    *c = (struct server){0};
+    blocking_free(server->blocking);
+    *server = (struct server){0};
 }
 
 void executor_init(struct executor *s, struct server *server, struct config *config, struct engine *engine)
@@ -39,12 +39,24 @@ void executor_init(struct executor *s, struct server *server, struct config *con
     s->index = server->nexecutors++;
     server->executors[s->index] = s;
     s->config = config;
-    s->engine = engine;
-    s->view = engine_view(engine);
+    executor_add_engine(s, engine);
+    executor_use_engine(s, engine);
     s->command_stats = mem_zalloc((size_t)command_count() * sizeof *s->command_stats);
     s->clock_us = server->start_us;
     server->start_memory = executor_used_memory(s);
     s->stats.sample_at_us = server->start_us;
+}
+
+void executor_add_engine(struct executor *s, struct engine *engine)
+{
+    assert(s->nengines < ENGINES_MAX);
+    s->engines[s->nengines++] = engine;
+}
+
+void executor_use_engine(struct executor *s, struct engine *engine)
+{
+    s->engine = engine;
+    s->view = engine_view(engine);
 }
 
 void executor_release(struct executor *s)
@@ -57,9 +69,9 @@ void executor_release(struct executor *s)
 
 /* ---- clients ---- */
 
-uint64_t server_next_id(struct server *all)
+uint64_t server_next_id(struct server *server)
 {
-    return atomic_fetch_add_explicit(&all->next_id, 1, memory_order_relaxed);
+    return atomic_fetch_add_explicit(&server->next_id, 1, memory_order_relaxed);
 }
 
 void executor_add_session(struct executor *s, struct session *c)
@@ -108,9 +120,9 @@ void executor_set_monitor(struct executor *s, struct session *c, bool on)
 
 void executor_tell_others(struct executor *s)
 {
-    const struct server *all = s->server;
-    for (uint32_t i = 0; i < all->nexecutors && s->others_due; i++) {
-        struct executor *to = all->executors[i];
+    const struct server *server = s->server;
+    for (uint32_t i = 0; i < server->nexecutors && s->others_due; i++) {
+        struct executor *to = server->executors[i];
         if (to == s)
             continue;
         if (s->others_due >> i & 1)
@@ -119,10 +131,10 @@ void executor_tell_others(struct executor *s)
     s->others_due = 0;
 }
 
-struct session *server_find_session(const struct server *all, uint64_t id)
+struct session *server_find_session(const struct server *server, uint64_t id)
 {
-    for (uint32_t i = 0; i < all->nexecutors; i++)
-        for (struct session *c = all->executors[i]->first; c; c = c->next)
+    for (uint32_t i = 0; i < server->nexecutors; i++)
+        for (struct session *c = server->executors[i]->first; c; c = c->next)
             if (c->id == id)
                 return c;
     return NULL;
@@ -134,17 +146,17 @@ static int by_id(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-struct session **server_list_sessions(const struct server *all, struct arena *arena, size_t *ret_n)
+struct session **server_list_sessions(const struct server *server, struct arena *arena, size_t *ret_n)
 {
     size_t n = 0, at = 0;
-    for (uint32_t i = 0; i < all->nexecutors; i++)
-        n += all->executors[i]->nsessions;
+    for (uint32_t i = 0; i < server->nexecutors; i++)
+        n += server->executors[i]->nsessions;
     struct session **list = arena_alloc(arena, (n + 1) * sizeof(struct session *));
-    for (uint32_t i = 0; i < all->nexecutors; i++)
-        for (struct session *c = all->executors[i]->first; c; c = c->next)
+    for (uint32_t i = 0; i < server->nexecutors; i++)
+        for (struct session *c = server->executors[i]->first; c; c = c->next)
             list[at++] = c;
     assert(at == n);
-    if (all->nexecutors > 1)
+    if (server->nexecutors > 1)
         qsort(list, n, sizeof(struct session *), by_id);
     *ret_n = n;
     return list;
@@ -201,12 +213,16 @@ uint64_t rate_mean(const struct rate *r)
     return sum / RATE_SAMPLES;
 }
 
-void server_saved(struct server *all)
+void server_saved(struct server *server)
 {
-    all->last_save_ms = clock_wall_us() / 1000;
-    all->saves++;
-    for (uint32_t i = 0; i < all->nexecutors; i++)
-        all->executors[i]->saved_dirty = engine_get_stats(all->executors[i]->engine)->dirty;
+    server->last_save_ms = clock_wall_us() / 1000;
+    server->saves++;
+    for (uint32_t i = 0; i < server->nexecutors; i++) {
+        struct executor *s = server->executors[i];
+        s->saved_dirty = 0;
+        for (uint32_t j = 0; j < s->nengines; j++)
+            s->saved_dirty += engine_get_stats(s->engines[j])->dirty;
+    }
 }
 
 void executor_reset_stats(struct executor *s)
@@ -218,8 +234,10 @@ void executor_reset_stats(struct executor *s)
     st->sample_at_us = clock_mono_us();
     memset(s->command_stats, 0, (size_t)command_count() * sizeof *s->command_stats);
     s->errors.n = 0;
-    engine_reset_stats(s->engine);
-    cache_reset_stats(engine_cache(s->engine));
+    for (uint32_t i = 0; i < s->nengines; i++) {
+        engine_reset_stats(s->engines[i]);
+        cache_reset_stats(engine_cache(s->engines[i]));
+    }
 }
 
 void executor_note_error(struct executor *s, const char *code)

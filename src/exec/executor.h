@@ -1,9 +1,12 @@
 /* What commands share across clients: configuration, clients, statistics, logs of slow commands.
 
-   A process has a struct executor for each of its workers (server/workers.h), which that worker's thread
-   alone uses, and one struct server for all of them. A command that concerns the whole process
-   (CMD_STOPS_WORKERS: INFO, CLIENT KILL, CONFIG SET, ...) runs while the other workers stand still between
-   two batches: it may use all servers, and change what all of them read, as if there were one thread. */
+   A process has one struct server, and for each of its workers (server/workers.h) a struct executor that the
+   worker's thread alone uses. A command that concerns the whole process (CMD_STOPS_WORKERS: INFO, CLIENT
+   KILL, CONFIG SET, ...) runs while the other workers stand still between two batches: it may use every
+   executor, and change what all of them read, as if there were one thread.
+
+   An executor has one engine or several. A transaction runs on one of them: executor_engine_for picks it,
+   executor_use_engine makes it the one that calls see (call->view). */
 #ifndef LARDER_EXEC_EXECUTOR_H
 #define LARDER_EXEC_EXECUTOR_H
 
@@ -83,13 +86,13 @@ enum pause_mode { PAUSE_NONE, PAUSE_WRITE, PAUSE_ALL };
 
 #define WORKERS_MAX 64
 
-/* What the servers of a process have in common. What is neither atomic nor locks itself changes only at the
+/* The process: what its executors have in common. What is neither atomic nor locks itself changes only at the
    start, and while all workers but one stand still. */
 struct server {
     struct executor *executors[WORKERS_MAX];
     uint32_t nexecutors;
     _Atomic uint64_t next_id;   /* of a session; the first is 1 */
-    _Atomic uint32_t nmonitors; /* of all servers */
+    _Atomic uint32_t nmonitors; /* of all executors */
     struct blocking *blocking;  /* clients that wait for keys; locks itself */
     struct slowlog *slowlog;    /* of stats/, as the next; locks itself */
     struct latency *latency;    /* locks itself */
@@ -102,70 +105,86 @@ struct server {
     bool sweep_active; /* DEBUG SET-ACTIVE-EXPIRE */
 };
 
+#define ENGINES_MAX 16
+
 struct executor {
     struct server *server;
     uint32_t index; /* in server->executors */
     struct config *config;
-    struct engine *engine;
-    struct view *view;
-    /* Monotonic: the worker sets it when a batch starts, command_run to each command's end, which is the next
-       one's start. */
-    int64_t clock_us;
+    struct http_api *http; /* the HTTP API's own; NULL: it is not spoken */
+    /* Engines. */
+    struct engine *engines[ENGINES_MAX];
+    uint32_t nengines;
+    struct engine *engine; /* of the running transaction ... */
+    struct view *view;     /* ... and its view: executor_use_engine sets both */
+    uint64_t saved_dirty;  /* the engines' `dirty` when SAVE last succeeded */
+    /* Clients. */
     struct session *first, *last; /* every client, oldest first */
     uint32_t nsessions;
-    _Atomic uint32_t nmonitors; /* others read it */
+    _Atomic uint32_t nmonitors; /* other threads read it */
+    struct blocked *waiters;    /* its clients that wait for keys */
+    uint32_t nwaiters;
+    enum pause_mode pause;
+    int64_t pause_until_us; /* monotonic */
+    /* The running transaction. */
+    int64_t clock_us; /* monotonic: its beginning; then the end of each command, where the next one starts */
+    struct arena call_arena;
+    bool unreadable;      /* it could not begin: what needs the database answers write_err */
+    bool may_retry;       /* it may have to be run again, see retry.h ... */
+    struct session *kept; /* ... and has touched these */
+    uint64_t others_due;  /* 1 << index: a client of that executor is the next to get what was made */
     struct books books;
     /* What was posted from the books, and what is counted between transactions. */
     struct executor_stats stats;
     struct command_stat *command_stats; /* by command_index */
     struct error_counts errors;
-    struct blocked *waiters; /* its clients that wait for keys */
-    uint32_t nwaiters;
-    /* For other servers, when the transaction has been committed: 1 << index: a client of that one is the
-       next to get what was made. */
-    uint64_t others_due;
-    struct http_api *http; /* the HTTP API's own; NULL: it is not spoken */
-    struct arena call_arena;
-    uint64_t saved_dirty; /* the engine's `dirty` when SAVE last succeeded */
-    enum pause_mode pause;
-    int64_t pause_until_us; /* monotonic */
-    bool unreadable;        /* this batch could not begin: what needs the database answers write_err */
-    bool may_retry;         /* the running transaction may have to be run again, see retry.h ... */
-    struct session *kept;   /* ... and has touched these */
-    /* How configuration that lives elsewhere changes at run time; set by the worker. When it cannot, the
-       caller puts the old value back; the reason is for the client. What has to follow goes to *result. */
+    /* Set by the worker. */
+    void *worker;
+    /* Configuration that lives elsewhere changes at run time. When it cannot, the caller puts the old value
+       back; the reason is for the client. What has to follow goes to *result. */
     enum status (*config_changed)(struct executor *s, const struct option *o, struct command_result *result,
                                   struct error *err);
-    /* From the threads of other servers, set by the worker: clients of this one may have something to take;
-       a line for those of its clients that monitor. */
+    /* From the threads of other executors: clients of this one may have something to take; a line for those
+       of its clients that monitor. */
     void (*look)(struct executor *s);
     void (*tell_monitors)(struct executor *s, struct slice line);
-    void *worker;
 };
 
-void server_init(struct server *c);
-void server_release(struct server *c);
+void server_init(struct server *server);
+void server_release(struct server *server);
 
-/* Everything but the functions, which the caller sets before. The executor joins the server. */
+/* Fills in everything but what the worker sets. The executor joins the server; engine is its first. */
 void executor_init(struct executor *s, struct server *server, struct config *config, struct engine *engine);
 void executor_release(struct executor *s);
 
+void executor_add_engine(struct executor *s, struct engine *engine);
+
+/* Which engine a transaction uses that begins with a call of this session: the one place that decides. */
+static inline struct engine *executor_engine_for(const struct executor *s, const struct session *c)
+{
+    (void)c; /* there is one */
+    return s->engines[0];
+}
+
+/* From here on calls use this engine. */
+void executor_use_engine(struct executor *s, struct engine *engine);
+
 /* A number for a session: they are in the order in which the clients came. */
-uint64_t server_next_id(struct server *all);
+uint64_t server_next_id(struct server *server);
 
 void executor_add_session(struct executor *s, struct session *c); /* which has its number */
 void executor_remove_session(struct executor *s, struct session *c);
 
-/* The client of this number, of whichever server, or NULL. */
-struct session *server_find_session(const struct server *all, uint64_t id);
+/* The client of this number, of whichever executor, or NULL. */
+struct session *server_find_session(const struct server *server, uint64_t id);
 
-/* The clients of all servers, oldest first. */
-struct session **server_list_sessions(const struct server *all, struct arena *arena, size_t *ret_n);
+/* The clients of all executors, oldest first. */
+struct session **server_list_sessions(const struct server *server, struct arena *arena, size_t *ret_n);
 
-/* A transaction has ended: tells the other servers what is for them. */
+/* A transaction has ended: tells the other executors what is for them. */
 void executor_tell_others(struct executor *s);
 
-/* MONITOR begins or ends for a client of this server. */
+/* MONITOR begins or ends for a client of this executor. */
 void executor_set_monitor(struct executor *s, struct session *c, bool on);
 
 /* Once a second (or so): samples for instantaneous_ops_per_sec, peak memory. */
@@ -179,9 +198,9 @@ size_t executor_used_memory(struct executor *s);
 size_t executor_client_memory(const struct executor *s);
 
 /* What SAVE asked for has been done. */
-void server_saved(struct server *all);
+void server_saved(struct server *server);
 
-/* CONFIG RESETSTAT, of this server. */
+/* CONFIG RESETSTAT, of this executor. */
 void executor_reset_stats(struct executor *s);
 
 /* An error reply goes into the books, by its code ("ERR", "WRONGTYPE"). */

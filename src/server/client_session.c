@@ -72,7 +72,7 @@ static void session_reply_end(struct session *s, int64_t wait)
     if (c->out.len != c->reply_start) {
         client_touch(c);
         if (wait)
-            held_add(c->worker, c, c->reply_start, wait, 0);
+            held_add(c->worker, c, c->reply_start, worker_ticket(c->worker, wait), 0);
     }
     if (s->state.blocked)
         return;

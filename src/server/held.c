@@ -28,7 +28,8 @@ static void grow(struct held_replies *w)
     w->cap = cap;
 }
 
-void held_add(struct worker *worker, struct client *c, size_t start, int64_t ticket, int64_t deadline_us)
+void held_add(struct worker *worker, struct client *c, size_t start, struct held_for what,
+              int64_t deadline_us)
 {
     struct held_replies *w = &worker->held;
     uint32_t shape = c->protocol->shape ? c->protocol->shape(c) : 0;
@@ -37,8 +38,8 @@ void held_add(struct worker *worker, struct client *c, size_t start, int64_t tic
         return;
     if (c->held_last) {
         struct held_reply *last = at(w, c->held_last);
-        if (last->ticket == ticket && last->end == from && last->shape == shape && !last->deadline_us &&
-            !deadline_us) {
+        if (last->what.ticket == what.ticket && last->what.engine == what.engine && last->end == from &&
+            last->shape == shape && !last->deadline_us && !deadline_us) {
             last->end = to;
             last->replies++;
             return;
@@ -52,7 +53,7 @@ void held_add(struct worker *worker, struct client *c, size_t start, int64_t tic
     *at(w, number) = (struct held_reply){.client = c,
                                          .start = from,
                                          .end = to,
-                                         .ticket = ticket,
+                                         .what = what,
                                          .deadline_us = deadline_us,
                                          .replies = 1,
                                          .shape = shape};
@@ -82,7 +83,7 @@ size_t held_free_output(const struct worker *w, const struct client *c)
     return c->held_first ? (size_t)(at(&w->held, c->held_first)->start - c->out_base) : c->out.len;
 }
 
-/* Takes the first wait of all out; it is its client's first as well. */
+/* Takes the first reply of all out; it is its client's first as well. */
 static void let_go(struct held_replies *w)
 {
     const struct held_reply *head = at(w, w->first++);
@@ -99,17 +100,29 @@ static void let_go(struct held_replies *w)
 void held_settle(struct worker *worker)
 {
     struct held_replies *w = &worker->held;
-    while (w->first < w->next && engine_settled(worker->executor.engine, at(w, w->first)->ticket))
+    while (w->first < w->next) {
+        struct held_for what = at(w, w->first)->what;
+        if (!engine_settled(what.engine, what.ticket))
+            return;
         let_go(w);
+    }
 }
 
 /* ---- failure ---- */
 
-/* Which replies fail: those that wait for this ticket or a later one; or one alone, by its number. */
+/* Which replies fail: those that wait for this ticket of an engine, or a later one; or one alone, by its
+   number. */
 struct failed {
-    int64_t from;
+    struct held_for from;
     uint64_t only; /* 0: by their tickets */
 };
+
+static bool is_among(struct failed which, uint64_t number, struct held_for what)
+{
+    if (which.only)
+        return number == which.only;
+    return what.engine == which.from.engine && what.ticket >= which.from.ticket;
+}
 
 /* Writes a client's output anew, with errors in the place of the replies that failed. What it has still to
    wait for moves along. */
@@ -123,9 +136,9 @@ static void rewrite(struct worker *worker, struct client *c, struct failed which
         size_t start = (size_t)(it->start - c->out_base), end = (size_t)(it->end - c->out_base);
         buf_add(&fresh, c->out.p + copied, start - copied);
         it->start = c->out_base + fresh.len;
-        if (which.only ? n == which.only : it->ticket >= which.from) {
+        if (is_among(which, n, it->what)) {
             c->protocol->fail(c, it->replies, it->shape, err, &fresh);
-            it->ticket = 0;
+            it->what.ticket = 0;
         } else {
             buf_add(&fresh, c->out.p + start, end - start);
         }
@@ -137,20 +150,21 @@ static void rewrite(struct worker *worker, struct client *c, struct failed which
     c->out = fresh;
 }
 
-void held_fail(struct worker *worker, int64_t from, const struct error *err)
+void held_fail(struct worker *worker, struct held_for from, const struct error *err)
 {
     struct held_replies *w = &worker->held;
+    struct failed which = {.from = from};
     for (uint64_t n = w->first; n < w->next; n++) {
         const struct held_reply *it = at(w, n);
-        if (it->client && it->ticket >= from)
-            rewrite(worker, it->client, (struct failed){.from = from}, err);
+        if (it->client && is_among(which, n, it->what))
+            rewrite(worker, it->client, which, err);
     }
     held_settle(worker);
 }
 
 /* ---- deadlines ---- */
 
-/* The client's first wait is over, whoever else waits in front of it. */
+/* The client's first held reply may leave, whatever other clients' replies are in front of it. */
 static void release_first(struct held_replies *w, struct client *c)
 {
     struct held_reply *it = at(w, c->held_first);
@@ -173,7 +187,7 @@ static void give_up(struct worker *worker, uint64_t number)
     rewrite(worker, c, (struct failed){.only = number}, &err);
     at(w, number)->deadline_us = 0;
     w->ntimed--;
-    while (c->held_first && at(w, c->held_first)->ticket == 0)
+    while (c->held_first && at(w, c->held_first)->what.ticket == 0)
         release_first(w, c);
 }
 
@@ -196,8 +210,8 @@ int64_t held_expire(struct worker *worker, int64_t now_us)
 void held_synced(struct worker *worker)
 {
     struct held_replies *w = &worker->held;
-    if (w->first < w->next && at(w, w->next - 1)->ticket == HELD_FOR_SYNC)
-        at(w, w->next - 1)->ticket = 0;
+    if (w->first < w->next && at(w, w->next - 1)->what.ticket == HELD_FOR_SYNC)
+        at(w, w->next - 1)->what.ticket = 0;
 }
 
 void held_forget(struct worker *worker, struct client *c)

@@ -53,7 +53,7 @@ static bool serve_blocked(struct worker *w)
         }
         stats_post(&w->executor);
         if (st != ST_OK && !again)
-            transactions_failed(w, ticket, &err);
+            transactions_failed(w, worker_ticket(w, ticket), &err);
     }
     w->batch.write = false;
     executor_tell_others(&w->executor);

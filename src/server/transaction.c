@@ -57,7 +57,7 @@ static void hold_reply(struct worker *w, const struct batch_call *call, size_t s
     int64_t ticket = result->sync || result->durability ? HELD_FOR_SYNC : result->ticket;
     client_touch(call->client);
     if (ticket)
-        held_add(w, call->client, start, ticket, call->deadline_us);
+        held_add(w, call->client, start, worker_ticket(w, ticket), call->deadline_us);
 }
 
 static void run_call(struct worker *w, const struct batch_call *call, struct transaction *t)
@@ -99,26 +99,33 @@ static void log_failure(const char *what, const struct error *err)
 }
 
 /* Commits, of this batch or of earlier ones, have failed. */
-void transactions_failed(struct worker *w, int64_t from, const struct error *err)
+void transactions_failed(struct worker *w, struct held_for from, const struct error *err)
 {
     executor_note_failure(&w->executor, err->code);
     if (worker_may_warn(w, &w->commit_warned_us))
         log_failure("a batch could not be committed", err);
     held_fail(w, from, err);
-    protocols_fail(w, from, err);
+    protocols_fail(w, from.ticket, err);
+}
+
+/* Learns how far one engine's store has got. */
+static void progress(struct worker *w, struct engine *engine)
+{
+    struct error err;
+    if (engine_progress(engine, &err) == ST_OK)
+        return;
+    transactions_failed(w, (struct held_for){engine, engine_durable(engine) + 1}, &err);
+    w->stop |= err.code == ST_LOCKED; /* another server has the tables now */
+    if (err.code == ST_LOST) {        /* nothing may be built on what memory has */
+        w->fatal = err;
+        w->stop = true;
+    }
 }
 
 void transaction_progress(struct worker *w)
 {
-    struct error err;
-    if (engine_progress(w->executor.engine, &err) != ST_OK) {
-        transactions_failed(w, engine_durable(w->executor.engine) + 1, &err);
-        w->stop |= err.code == ST_LOCKED; /* another server has the tables now */
-        if (err.code == ST_LOST) {        /* nothing may be built on what memory has */
-            w->fatal = err;
-            w->stop = true;
-        }
-    }
+    for (uint32_t i = 0; i < w->executor.nengines; i++)
+        progress(w, w->executor.engines[i]);
     held_settle(w);
     protocols_settle(w);
 }
@@ -135,15 +142,18 @@ static void sync_saved(struct worker *w)
     }
     executor_note_failure(&w->executor, err.code);
     log_failure("the database could not be synced", &err);
-    held_fail(w, HELD_FOR_SYNC, &err);
+    held_fail(w, worker_ticket(w, HELD_FOR_SYNC), &err);
 }
 
 /* Of all workers, who stand still. Where there are several, none of their stores can refuse. */
 static enum status set_durability(struct workers *t, enum durability d, struct error *err)
 {
     enum status st = ST_OK;
-    for (uint32_t i = 0; i < t->n && st == ST_OK; i++)
-        st = store_set_durability(engine_store(t->workers[i]->executor.engine), d, err);
+    for (uint32_t i = 0; i < t->n; i++) {
+        const struct executor *s = &t->workers[i]->executor;
+        for (uint32_t j = 0; j < s->nengines && st == ST_OK; j++)
+            st = store_set_durability(engine_store(s->engines[j]), d, err);
+    }
     return st;
 }
 
@@ -163,7 +173,7 @@ static void change_durability(struct worker *w, bool committed)
         return;
     executor_note_failure(&w->executor, err.code);
     log_failure("durability could not be changed", &err);
-    held_fail(w, HELD_FOR_SYNC, &err);
+    held_fail(w, worker_ticket(w, HELD_FOR_SYNC), &err);
 }
 
 /* The keys of calls that come soon are fetched from memory while this one runs. */
@@ -284,6 +294,7 @@ static struct transaction run_once(struct worker *w, size_t at)
     struct batch *b = &w->batch;
     struct transaction t = {.at = at, .write_err = {.code = ST_OK}};
     size_t end = b->ncalls;
+    executor_use_engine(&w->executor, executor_engine_for(&w->executor, &b->calls[at].client->session));
     if (!needs_none(b, at)) {
         end = declare(w, at);
         t.begun = transaction_begin(w, &t.write_err, &t.err) == ST_OK;
@@ -347,7 +358,7 @@ static size_t run_transaction(struct worker *w, size_t at)
     struct transaction t = run_often(w, at);
     stats_post(&w->executor);
     if (t.failed)
-        transactions_failed(w, t.ticket, &t.err);
+        transactions_failed(w, worker_ticket(w, t.ticket), &t.err);
     else if (t.result.sync)
         sync_saved(w);
     if (t.result.durability)

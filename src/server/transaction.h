@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "server/held.h"
 
 struct worker;
 
@@ -16,8 +17,9 @@ void transaction_run_batch(struct worker *w);
    noted. */
 enum status transaction_begin(struct worker *w, struct error *write_err, struct error *err) MUST_CHECK;
 
-/* Commits, of this transaction or of earlier ones, have failed: those whose tickets are `from` or later. */
-void transactions_failed(struct worker *w, int64_t from, const struct error *err);
+/* Commits, of this transaction or of earlier ones, have failed: those of the engine whose tickets are `from`
+   or later. */
+void transactions_failed(struct worker *w, struct held_for from, const struct error *err);
 
 /* Learns which commits have become durable, or have failed, and lets go of the replies that waited. */
 void transaction_progress(struct worker *w);

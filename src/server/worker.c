@@ -23,13 +23,32 @@
 
 /* ---- configuration at run time: the other workers stand still ---- */
 
-static void set_form_limits(struct worker *w)
+static void set_form_limits(const struct worker *w, struct engine *engine)
 {
     const struct config *c = w->workers->config;
-    struct view *v = engine_view(w->executor.engine);
+    struct view *v = engine_view(engine);
     view_set_form_limit(v, ROW_HASH, (struct form_limit){c->hash_max_entries, c->hash_max_value});
     view_set_form_limit(v, ROW_SET, (struct form_limit){c->set_max_entries, 0});
     view_set_form_limit(v, ROW_ZSET, (struct form_limit){c->zset_max_entries, c->zset_max_value});
+}
+
+static void set_cache_budget(const struct worker *w, struct engine *engine)
+{
+    cache_set_budget(engine_cache(engine),
+                     w->workers->config->cache_memory / w->workers->n / w->executor.nengines);
+}
+
+static void each_engine(const struct worker *w, void (*set)(const struct worker *w, struct engine *engine))
+{
+    for (uint32_t i = 0; i < w->executor.nengines; i++)
+        set(w, w->executor.engines[i]);
+}
+
+static void each_engine_of_all(const struct workers *t,
+                               void (*set)(const struct worker *w, struct engine *engine))
+{
+    for (uint32_t i = 0; i < t->n; i++)
+        each_engine(t->workers[i], set);
 }
 
 static enum status config_changed(struct executor *executor, const struct option *o,
@@ -40,8 +59,7 @@ static enum status config_changed(struct executor *executor, const struct option
     struct slice name = slice_str(o->name);
     struct error err;
     if (slice_is(name, "cache-memory")) {
-        for (uint32_t i = 0; i < t->n; i++)
-            cache_set_budget(engine_cache(t->workers[i]->executor.engine), config->cache_memory / t->n);
+        each_engine_of_all(t, set_cache_budget);
     } else if (slice_is(name, "durability")) {
         result->durability = result->ends = true;
     } else if (slice_is(name, "maxclients")) {
@@ -51,8 +69,7 @@ static enum status config_changed(struct executor *executor, const struct option
     } else if (slice_is(name, "sweep") || slice_is(name, "sweep-interval")) {
         worker_arm(t->workers[0]->sweep_timer, 0);
     } else if (strstr(o->name, "-max-listpack-") || strstr(o->name, "-max-intset-")) {
-        for (uint32_t i = 0; i < t->n; i++)
-            set_form_limits(t->workers[i]);
+        each_engine_of_all(t, set_form_limits);
     } else if (strncmp(o->name, "tls-", 4) == 0 && certificates_load(t, &err) != ST_OK) {
         return error_set(refused, err.code, "Unable to update TLS configuration. Check server logs.");
     }
@@ -401,7 +418,7 @@ enum status worker_new(struct workers *workers, struct engine *engine, struct wo
     w->executor.tell_monitors = tell_monitors;
     w->executor.worker = w;
     executor_init(&w->executor, &workers->server, workers->config, engine);
-    set_form_limits(w);
+    each_engine(w, set_form_limits);
     protocols_start(w);
     mailbox_init(&w->mailbox);
     w->look.kind = &look_for_blocked;
@@ -415,7 +432,8 @@ enum status worker_new(struct workers *workers, struct engine *engine, struct wo
         worker_free(w);
         return st;
     }
-    engine_on_progress(engine, wake_up, w);
+    for (uint32_t i = 0; i < w->executor.nengines; i++)
+        engine_on_progress(w->executor.engines[i], wake_up, w);
     *ret = w;
     return ST_OK;
 }
@@ -430,7 +448,8 @@ void worker_free(struct worker *w)
 {
     if (!w)
         return;
-    engine_on_progress(w->executor.engine, NULL, NULL);
+    for (uint32_t i = 0; i < w->executor.nengines; i++)
+        engine_on_progress(w->executor.engines[i], NULL, NULL);
     while (w->executor.first)
         client_kill((struct client *)w->executor.first);
     free_dead(w);

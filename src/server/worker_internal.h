@@ -89,6 +89,12 @@ static inline bool worker_may_warn(struct worker *w, int64_t *last_us)
     return true;
 }
 
+/* A ticket of the engine that the running transaction uses. */
+static inline struct held_for worker_ticket(const struct worker *w, int64_t ticket)
+{
+    return (struct held_for){w->executor.engine, ticket};
+}
+
 /* A connection that was counted for this worker has gone. */
 static inline void worker_uncount(struct worker *w)
 {

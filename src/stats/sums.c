@@ -85,21 +85,28 @@ static void add_memory(struct engine_memory *to, struct engine_memory from)
     to->store += from.store;
 }
 
+static void add_engine_of(struct sums *to, struct engine *engine)
+{
+    const struct engine_stats *stats = engine_get_stats(engine);
+    add_engine(&to->engine, stats);
+    engine_add_tally(&to->engine, engine_tally(engine));
+    to->unsaved += stats->dirty + engine_tally(engine)->dirty;
+    add_cache(to, engine_cache(engine));
+    add_memory(&to->memory, engine_memory(engine));
+}
+
 void sums_gather(struct server *all, struct sums *ret)
 {
     *ret = (struct sums){0};
     for (uint32_t i = 0; i < all->nexecutors; i++) {
         const struct executor *s = all->executors[i];
-        const struct engine_stats *engine = engine_get_stats(s->engine);
         add_stats(&ret->stats, &s->stats);
         books_sum(&s->books, &ret->stats);
         add_errors(&ret->errors, &s->errors);
         add_errors(&ret->errors, &s->books.errors);
-        add_engine(&ret->engine, engine);
-        engine_add_tally(&ret->engine, engine_tally(s->engine));
-        ret->unsaved += engine->dirty + engine_tally(s->engine)->dirty - s->saved_dirty;
-        add_cache(ret, engine_cache(s->engine));
-        add_memory(&ret->memory, engine_memory(s->engine));
+        for (uint32_t j = 0; j < s->nengines; j++)
+            add_engine_of(ret, s->engines[j]);
+        ret->unsaved -= s->saved_dirty;
         ret->client_memory += executor_client_memory(s);
         ret->nsessions += s->nsessions;
         ret->nwaiters += s->nwaiters;
