@@ -33,7 +33,7 @@ struct queue {
 };
 
 struct blocked {
-    struct blocked *prev, *next; /* in its server's list, newest first, while it is not over */
+    struct blocked *prev, *next; /* in its executor's list, newest first, while it is not over */
     struct blocked *older;       /* in session->waits */
     struct session *session;
     const struct command *cmd;
@@ -185,7 +185,7 @@ static void set_over(struct blocking *b, struct blocked *k, bool over)
     pthread_mutex_unlock(&b->lock);
 }
 
-/* A client of this server waits from here on. */
+/* A client of this executor waits from here on. */
 static void begin_wait(struct executor *s, struct blocked *k)
 {
     k->prev = NULL;
@@ -325,7 +325,7 @@ static struct wait *next_in_line(struct blocking *b, uint32_t db, struct slice k
 }
 
 /* Serves the queue of one key while the key has what its clients wait for, up to the first that is another
-   server's. One that gets nothing all the same waits on, and the next has a chance. */
+   executor's. One that gets nothing all the same waits on, and the next has a chance. */
 static void serve_key(struct executor *s, uint32_t db, struct slice key, const struct error *write_err)
 {
     struct blocking *b = s->server->blocking;

@@ -9,11 +9,11 @@
    transaction that brings the other client's push there; a client that disconnects while it waits has taken
    nothing.
 
-   Clients of several servers (workers) wait in the same queues. Each server runs the commands of its own
+   Clients of several executors (workers) wait in the same queues. Each executor runs the commands of its own
    clients only: when the next in a queue is another's, serving stops there, and when the batch has been
-   committed that server is told to look (executor->others_due). So the order holds among all clients of the
+   committed that executor is told to look (executor->others_due). So the order holds among all clients of the
    process. The queues have a lock, which is held while they are looked at and changed, and never while a
-   command runs; a wait belongs to its server's thread, and only that thread takes it out. */
+   command runs; a wait belongs to its executor's thread, and only that thread takes it out. */
 #ifndef LARDER_EXEC_BLOCK_H
 #define LARDER_EXEC_BLOCK_H
 
@@ -27,7 +27,7 @@ struct blocked;  /* one client's wait; session->state.blocked */
 
 struct blocking *blocking_new(void);
 void blocking_free(struct blocking *b);
-uint32_t blocking_clients(const struct blocking *b); /* of all servers; from any thread */
+uint32_t blocking_clients(const struct blocking *b); /* of all executors; from any thread */
 
 /* Reads a timeout in seconds from argv[i] into microseconds, 0 for none; or replies the error. */
 bool block_timeout_arg(struct call *c, int i, int64_t *ret_us);
@@ -46,13 +46,13 @@ void block_begin(struct executor *s);
    nobody waits. */
 void block_serve(struct executor *s, const struct error *write_err);
 
-/* In a batch: whatever this server's clients wait for may be there, whoever made it. Serves them. */
+/* In a batch: whatever this executor's clients wait for may be there, whoever made it. Serves them. */
 void block_serve_all(struct executor *s, const struct error *write_err);
 
-/* Announces all keys that this server's clients wait for or would write to, see declare.h. */
+/* Announces all keys that this executor's clients wait for or would write to, see declare.h. */
 void block_declare(struct executor *s);
 
-/* Whether anything that one of this server's clients waits for is there. */
+/* Whether anything that one of this executor's clients waits for is there. */
 bool block_anything(struct executor *s);
 
 /* The wait is over without anything: the timeout, or CLIENT UNBLOCK (error: with an error). */

@@ -81,7 +81,7 @@ struct session_state {
 struct session {
     const struct session_ops *ops;
     struct executor *executor;   /* whose client it is */
-    struct session *prev, *next; /* in the server's list, oldest first */
+    struct session *prev, *next; /* in the executor's list, oldest first */
     uint64_t id;
     struct session_state state;
     bool unix_socket;

@@ -101,7 +101,7 @@ static void hand_over(struct worker *to, int which, struct conn conn)
     worker_wake(to);
 }
 
-/* Everybody who was let in counts, those whose handshake is not over included. */
+/* A connection counts from when it was accepted, before its TLS handshake is over. */
 static uint32_t count_clients(const struct workers *t)
 {
     uint32_t n = 0;
@@ -239,8 +239,8 @@ static enum status open_port(struct workers *t, int which, int64_t port, struct 
     return listener_open_tcp(&e->listener, t->config->bind, (int)port, (int)t->config->tcp_backlog, err);
 }
 
-/* Nobody has asked for HTTP, nor against it: for this machine, if that can be had, and not when there is no
-   other TCP port without TLS. */
+/* Without http-port in the configuration HTTP listens on loopback addresses at its usual port, if that is
+   free and Redis' protocol has a TCP port without TLS. */
 static enum status open_http(struct workers *t, struct error *err)
 {
     const struct config *config = t->config;

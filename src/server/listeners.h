@@ -1,6 +1,6 @@
-/* The ways in: who listens where, how many clients there may be, and which worker gets one. The first
-   worker's loop watches the listeners; everything else about a connection happens on the worker that it went
-   to. */
+/* The listeners: which sockets the process listens on, how many clients it lets in, and which worker gets
+   each. The first worker's loop watches the sockets; everything else about a connection happens on the worker
+   that gets it. */
 #ifndef LARDER_SERVER_LISTENERS_H
 #define LARDER_SERVER_LISTENERS_H
 
@@ -25,7 +25,7 @@ struct server_listener {
 enum status listeners_open(struct workers *t, struct error *err) MUST_CHECK;
 void listeners_close(struct workers *t);
 
-/* Whether anyone is let in. */
+/* Begins or ends accepting connections. */
 void listeners_watch(struct workers *t, bool on);
 
 /* Takes over a connection that was counted for w: its handshake, its welcome. */

@@ -6,11 +6,11 @@
 #include "server/worker_internal.h"
 #include "store/shared.h"
 
-#define LINGER_US 10000000 /* how long it goes on listening when nobody waits any more */
-#define TRUST_US  1000000  /* how long after the beginning something may yet appear unheard */
+#define LINGER_US 10000000 /* how long the socket is watched after the last client waited */
+#define TRUST_US  1000000  /* how long after the beginning something may appear without a notification */
 
 /* Only wakes the loop, which then looks. */
-static void on_ring(evutil_socket_t fd, short what, void *arg)
+static void on_notification(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd, (void)what, (void)arg;
 }
@@ -34,19 +34,19 @@ static void watch(struct worker *w, const struct store_wakeup *told)
     b->number = told->number;
     b->since_us = clock_mono_us();
     b->fd = dup(told->fd);
-    b->event = b->fd >= 0 ? event_new(w->base, b->fd, EV_READ | EV_PERSIST, on_ring, NULL) : NULL;
+    b->event = b->fd >= 0 ? event_new(w->base, b->fd, EV_READ | EV_PERSIST, on_notification, NULL) : NULL;
     if (b->event)
         event_add(b->event, NULL);
 }
 
-bool wakeup_tend(struct worker *w, bool somebody_waits)
+bool wakeup_tend(struct worker *w, bool client_waits)
 {
     struct wakeup *b = &w->wakeup;
     struct store *store = engine_store(w->executor.engine);
     struct store_wakeup told;
-    if (!somebody_waits && b->number == 0)
+    if (!client_waits && b->number == 0)
         return false;
-    if (somebody_waits)
+    if (client_waits)
         b->wanted_us = worker_now(w);
     bool on = worker_now(w) - b->wanted_us < LINGER_US;
     if (!store_shared(store) || !store_listen(store, on, &told)) {
@@ -55,9 +55,9 @@ bool wakeup_tend(struct worker *w, bool somebody_waits)
     }
     if (told.number != b->number)
         watch(w, &told);
-    bool rung = store_rung(store);
-    w->executor.stats.wakeups += rung;
-    return rung;
+    bool notified = store_rung(store);
+    w->executor.stats.wakeups += notified;
+    return notified;
 }
 
 bool wakeup_works(const struct worker *w, int64_t now_us)

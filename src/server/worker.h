@@ -9,7 +9,7 @@ struct engine;
 struct workers;
 struct worker;
 
-/* Joins the others. */
+/* Makes a worker with this engine, and adds its executor to the server. */
 enum status worker_new(struct workers *workers, struct engine *engine, struct worker **ret,
                        struct error *err) MUST_CHECK;
 
@@ -20,7 +20,7 @@ enum status worker_run(struct worker *w, struct error *err) MUST_CHECK;
 void worker_stop(struct worker *w);
 void worker_reload(struct worker *w);
 
-/* From any thread: the loop comes to its next turn, and to its mail. */
+/* From any thread: the loop takes its next turn, in which it reads its mailbox. */
 void worker_wake(struct worker *w);
 
 /* w may be NULL. */

@@ -13,7 +13,7 @@
 
 /* ---- standing still ---- */
 
-/* With the lock held: until nobody asks for it any more. */
+/* With the lock held: waits until no worker needs the others to stand still. */
 static void stand(struct workers *t)
 {
     t->standing++;

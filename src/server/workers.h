@@ -2,18 +2,22 @@
 
    Each worker is a thread with a loop, clients, an engine and a session of the database of its own; what an
    ordinary command needs is its worker's alone. Several workers need a store that can be shared
-   (store_shared): to the database they are like several servers.
+   (store_shared): to the database they are like several servers. */
 
-   - The first worker, on the thread that calls workers_run, has the listeners. A connection goes to the
-   worker that has the fewest, through its mailbox, before anything is read from it (TLS handshakes are the
-     business of the worker that gets it).
-   - What concerns all of them (CLIENT KILL, CONFIG SET, INFO, the certificates) is done while the others
-   stand still: workers_hold wakes them, and each stops at the top of its turn, outside of any transaction, so
-   that it holds no lock of the database that the one who asked might wait for. That one asks before its own
-     transaction begins, for the same reason. Until workers_release it may use everything of everybody. Of two
-     that ask at once, one stands still for the other first. Whoever does not ask pays with one relaxed load a
-     turn.
-   - When one worker ends, for SHUTDOWN or because its loop failed, all do. */
+/* clang-format off */
+/* accepting        The first worker, on the thread that calls workers_run, has the listeners. A connection goes
+                    to the worker that has the fewest, through its mailbox, before anything is read from it. That
+                    worker also does the TLS handshake.
+
+   standing still   What concerns all workers (CLIENT KILL, CONFIG SET, INFO, the certificates) is done while
+                    the others stand still. workers_hold wakes them. Each stops at the top of its turn, outside
+                    of any transaction, so that it holds no lock of the database that the one who asked might
+                    wait for; that one asks before its own transaction begins, for the same reason. Until
+                    workers_release it may use everything of every worker. Of two that ask at once, one stands
+                    still for the other first. A worker that does not ask pays one relaxed load a turn.
+
+   ending           When one worker ends, for SHUTDOWN or because its loop failed, all do. */
+/* clang-format on */
 #ifndef LARDER_SERVER_WORKERS_H
 #define LARDER_SERVER_WORKERS_H
 

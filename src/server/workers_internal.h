@@ -1,4 +1,4 @@
-/* What the files of this folder know of the workers together. */
+/* The workers together, for the files of this folder. */
 #ifndef LARDER_SERVER_WORKERS_INTERNAL_H
 #define LARDER_SERVER_WORKERS_INTERNAL_H
 
@@ -19,11 +19,11 @@ struct workers {
     /* Standing still. */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    atomic_bool held;  /* someone needs the others to stand still */
-    uint32_t standing; /* who do, and those who have left */
+    atomic_bool held;  /* a worker needs the others to stand still */
+    uint32_t standing; /* workers that do, and those whose turns are over */
     /* The first failure of a worker, with the lock held. */
     struct error failure;
-    /* The ways in: the first worker's. */
+    /* Listening, on the first worker's loop. */
     struct server_listener listeners[LISTENERS];
     struct event *accept_timer; /* the end of a pause after want of memory or descriptors */
     uint32_t max_clients;       /* as configured, or what the limit of descriptors allows */

@@ -1,4 +1,4 @@
-/* The statistics of all servers of the process, added up: for INFO, MEMORY and the metrics, whose commands
+/* The statistics of all executors of the process, added up: for INFO, MEMORY and the metrics, whose commands
    run while the workers stand still. What is still in the books counts. */
 #ifndef LARDER_STATS_SUMS_H
 #define LARDER_STATS_SUMS_H
