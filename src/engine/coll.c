@@ -46,8 +46,8 @@ static enum status load(struct coll *c)
         return ST_OK;
     }
     if (st == ST_OK && (int64_t)l.res->size != c->size)
-        st = error_set(c->v->err, ST_CORRUPT, "a key says %lld items but %zu were found", (long long)c->size,
-                       l.res->size);
+        st = error_set(c->v->call.err, ST_CORRUPT, "a key says %lld items but %zu were found",
+                       (long long)c->size, l.res->size);
     if (st != ST_OK) {
         resident_free(l.res);
         return st;
@@ -69,7 +69,7 @@ static enum status attach(struct coll *c)
     if (r) {
         c->res = resident_stands_in(r) ? NULL : r;
         if (r->touched)
-            view_saw(c->v, c->v->ticket);
+            view_saw(c->v, c->v->batch.ticket);
         return ST_OK;
     }
     return c->size <= COLL_RESIDENT_LOAD ? load(c) : ST_OK;
@@ -77,7 +77,7 @@ static enum status attach(struct coll *c)
 
 static struct coll *handle(struct view *v, uint32_t db, struct slice key, enum row_type type)
 {
-    struct coll *c = arena_alloc(&v->scratch, sizeof *c);
+    struct coll *c = arena_alloc(&v->call.scratch, sizeof *c);
     *c = (struct coll){
         .v = v, .db = db, .key = key, .type = type, .table = item_table_of(type), .form = FORM_SMALL};
     return c;
@@ -365,8 +365,8 @@ static enum status move_last(struct coll *c, int64_t ord)
     enum status st = coll_at(c, c->size - 1, &last);
     if (st != ST_OK)
         return st;
-    last.name = arena_copy(&c->v->arena, last.name);
-    last.value = arena_copy(&c->v->arena, last.value);
+    last.name = arena_copy(&c->v->batch.arena, last.name);
+    last.value = arena_copy(&c->v->batch.arena, last.value);
     struct item_row row = to_row(c, &last, ord);
     return view_put_item(c->v, &row);
 }
@@ -377,7 +377,8 @@ enum status coll_take_out(struct coll *c, const struct coll_item *item)
     enum status st = item->ord != c->size - 1 ? move_last(c, item->ord) : ST_OK;
     if (st != ST_OK)
         return st;
-    struct item_ref ref = {.table = c->table, .id = c->id, .name = arena_copy(&c->v->arena, item->name)};
+    struct item_ref ref = {
+        .table = c->table, .id = c->id, .name = arena_copy(&c->v->batch.arena, item->name)};
     st = view_del_item(c->v, &ref);
     COLL_RESIDENT(c, resident_remove(c->res, resident_find(c->res, ref.name)));
     c->size--;
@@ -416,10 +417,10 @@ enum status coll_walk_all(struct coll *c, const struct item_scan *q, int64_t n, 
     struct coll_walk w = {.fn = fn, .arg = arg, .most = n, .hide_until = hide_until(c)};
     enum status st = view_scan_items(c->v, q, coll_walk_row, &w);
     if (st == ST_OK && w.seen < n && !w.stopped)
-        return error_set(c->v->err, ST_CORRUPT, "of %lld items %lld were found", (long long)n,
+        return error_set(c->v->call.err, ST_CORRUPT, "of %lld items %lld were found", (long long)n,
                          (long long)w.seen);
     if (st == ST_CORRUPT && w.seen == n)
-        return error_set(c->v->err, ST_CORRUPT, "more than %lld items were found", (long long)n);
+        return error_set(c->v->call.err, ST_CORRUPT, "more than %lld items were found", (long long)n);
     return st;
 }
 
@@ -456,11 +457,11 @@ enum status coll_at(struct coll *c, int64_t ord, struct coll_item *ret)
         .max = ord,
         .limit = 1,
     };
-    struct keep k = {&c->v->scratch, ret, false};
+    struct keep k = {&c->v->call.scratch, ret, false};
     struct coll_walk w = {.fn = keep_item, .arg = &k};
     enum status st = view_scan_items(c->v, &q, coll_walk_row, &w);
     if (st == ST_OK && !k.found)
-        st = error_set(c->v->err, ST_CORRUPT, "item %lld of %lld is missing", (long long)ord,
+        st = error_set(c->v->call.err, ST_CORRUPT, "item %lld of %lld is missing", (long long)ord,
                        (long long)c->size);
     return st;
 }
@@ -501,7 +502,7 @@ enum status coll_piece(struct coll *c, struct slice after, uint32_t limit, coll_
     }
     struct item_scan q = {.table = c->table, .id = c->id, .order = ITEMS_BY_NAME, .limit = limit};
     if (after.p) {
-        char *next = arena_alloc(&c->v->scratch, after.n + 1); /* the first name behind it */
+        char *next = arena_alloc(&c->v->call.scratch, after.n + 1); /* the first name behind it */
         memcpy(next, after.p, after.n);
         next[after.n] = '\0';
         q.has_min = true;
@@ -580,12 +581,12 @@ static enum status take_hole(void *arg, const struct item_row *row)
     if (m->leaves[row->ord - m->end])
         return ST_OK;
     if (m->nrows == m->nholes)
-        return error_set(c->v->err, ST_CORRUPT, "an item of %lld has the number of another",
+        return error_set(c->v->call.err, ST_CORRUPT, "an item of %lld has the number of another",
                          (long long)c->size);
     struct item_row *moved = &m->rows[m->nrows];
     *moved = *row;
-    moved->ref.name = arena_copy(&c->v->arena, row->ref.name);
-    moved->value = arena_copy(&c->v->arena, row->value);
+    moved->ref.name = arena_copy(&c->v->batch.arena, row->ref.name);
+    moved->value = arena_copy(&c->v->batch.arena, row->value);
     moved->ord = m->holes[m->nrows++];
     return ST_OK;
 }
@@ -593,7 +594,7 @@ static enum status take_hole(void *arg, const struct item_row *row)
 enum status coll_renumber(struct coll *c, const int64_t *gone, size_t n)
 {
     assert(!c->res && (int64_t)n < c->size);
-    struct arena *a = &c->v->scratch;
+    struct arena *a = &c->v->call.scratch;
     struct renumber m = {.c = c, .end = c->size - (int64_t)n};
     m.leaves = arena_alloc(a, n * sizeof *m.leaves);
     memset(m.leaves, 0, n * sizeof *m.leaves);
@@ -601,8 +602,8 @@ enum status coll_renumber(struct coll *c, const int64_t *gone, size_t n)
     m.rows = arena_alloc(a, n * sizeof *m.rows);
     for (size_t i = 0; i < n; i++) {
         if (gone[i] < 0 || gone[i] >= c->size)
-            return error_set(c->v->err, ST_CORRUPT, "an item of %lld has number %lld", (long long)c->size,
-                             (long long)gone[i]);
+            return error_set(c->v->call.err, ST_CORRUPT, "an item of %lld has number %lld",
+                             (long long)c->size, (long long)gone[i]);
         if (gone[i] >= m.end)
             m.leaves[gone[i] - m.end] = true;
         else
@@ -620,7 +621,7 @@ enum status coll_renumber(struct coll *c, const int64_t *gone, size_t n)
     };
     enum status st = view_scan_items(c->v, &q, take_hole, &m);
     if (st == ST_OK && m.nrows != m.nholes)
-        st = error_set(c->v->err, ST_CORRUPT, "the numbers of %lld items have gaps", (long long)c->size);
+        st = error_set(c->v->call.err, ST_CORRUPT, "the numbers of %lld items have gaps", (long long)c->size);
     for (size_t i = 0; st == ST_OK && i < m.nrows; i++)
         st = view_put_item(c->v, &m.rows[i]);
     return st;

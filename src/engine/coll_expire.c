@@ -84,7 +84,7 @@ enum status view_expired_fields(struct view *v, const struct row_ext *e, int64_t
         residents_add(&v->residents, r);
     }
     if (r->touched)
-        view_saw(v, v->ticket);
+        view_saw(v, v->batch.ticket);
     enum status st = count_on(v, r, view_now(v));
     if (st == ST_OK)
         *ret = r->expired;
@@ -114,7 +114,7 @@ struct gone {
 static enum status add_gone(void *arg, const struct coll_item *item)
 {
     struct gone *g = arg;
-    g->names[g->n] = arena_copy(&g->c->v->arena, item->name);
+    g->names[g->n] = arena_copy(&g->c->v->batch.arena, item->name);
     g->ords[g->n++] = item->ord;
     return ST_OK;
 }
@@ -152,8 +152,8 @@ static enum status gather(struct coll *c, uint32_t max, struct gone *ret)
 {
     enum status st = ST_OK;
     *ret = (struct gone){.c = c};
-    ret->names = arena_alloc(&c->v->scratch, max * sizeof *ret->names);
-    ret->ords = arena_alloc(&c->v->scratch, max * sizeof *ret->ords);
+    ret->names = arena_alloc(&c->v->call.scratch, max * sizeof *ret->names);
+    ret->ords = arena_alloc(&c->v->call.scratch, max * sizeof *ret->ords);
     if (!c->res)
         return gather_rows(c, max, ret);
     for (size_t i = 0; st == ST_OK && i < c->res->size && ret->n < max; i++) {
@@ -218,7 +218,7 @@ enum status coll_purge(struct view *v, uint32_t db, struct slice key, uint32_t m
 {
     struct row *row;
     *ret_rows = 0;
-    enum status st = view_row(v, v->dbs[db].number, key, &row);
+    enum status st = view_row(v, v->dbs.rows[db].number, key, &row);
     if (st != ST_OK || row->type != ROW_HASH || !row_live(row, view_now(v)))
         return st;
     struct row_ext e = row_items(row);

@@ -26,7 +26,7 @@ enum status coll_index(struct coll *c, int64_t i, struct slice *ret)
     bool found;
     enum status st = view_item(c->v, &ref, &found, &row);
     if (st == ST_OK && !found)
-        st = error_set(c->v->err, ST_CORRUPT, "list item %lld of %lld is missing", (long long)i,
+        st = error_set(c->v->call.err, ST_CORRUPT, "list item %lld of %lld is missing", (long long)i,
                        (long long)c->size);
     *ret = row.value;
     return st;
@@ -57,7 +57,7 @@ enum status coll_pop(struct coll *c, bool front, struct slice *ret)
     enum status st = coll_index(c, i, ret);
     if (st != ST_OK)
         return st;
-    *ret = arena_copy(&c->v->arena, *ret);
+    *ret = arena_copy(&c->v->batch.arena, *ret);
     c->dirty = true;
     struct item_ref ref = ref_at(c, i);
     st = view_del_item(c->v, &ref);
@@ -83,7 +83,7 @@ static enum status copy_row(struct coll *c, int64_t from, int64_t to)
     enum status st = coll_index(c, from, &value);
     if (st != ST_OK)
         return st;
-    struct item_row row = {.ref = ref_at(c, to), .value = arena_copy(&c->v->arena, value)};
+    struct item_row row = {.ref = ref_at(c, to), .value = arena_copy(&c->v->batch.arena, value)};
     return view_put_item(c->v, &row);
 }
 
@@ -214,15 +214,15 @@ struct copying {
 static enum status copy_value(void *arg, const struct coll_item *item)
 {
     struct copying *k = arg;
-    k->values[k->n++] = arena_copy(&k->from->v->arena, item->value);
+    k->values[k->n++] = arena_copy(&k->from->v->batch.arena, item->value);
     return ST_OK;
 }
 
 /* What stays moves to a new id; the rows under the old one go to the trash when the key row is saved. */
 static enum status keep_copy(struct coll *c, int64_t from, int64_t to)
 {
-    struct copying k = {.from = c,
-                        .values = arena_alloc(&c->v->arena, (size_t)(to - from + 1) * sizeof *k.values)};
+    struct copying k = {
+        .from = c, .values = arena_alloc(&c->v->batch.arena, (size_t)(to - from + 1) * sizeof *k.values)};
     enum status st = coll_range(c, from, to, false, copy_value, &k);
     if (st != ST_OK)
         return st;

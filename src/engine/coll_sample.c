@@ -65,7 +65,7 @@ enum status coll_random(struct coll *c, struct coll_item *ret)
         if (st != ST_OK || ret->expire_at == EXPIRE_NEVER || ret->expire_at > view_now(c->v))
             return st;
     }
-    struct kept k = {&c->v->scratch, ret};
+    struct kept k = {&c->v->call.scratch, ret};
     return choose(c, 1, keep, &k);
 }
 
@@ -101,7 +101,7 @@ static bool numbers_add(struct numbers *s, int64_t v)
    when that number was drawn before. */
 static enum status draw(struct coll *c, int64_t n, coll_fn *fn, void *arg)
 {
-    struct numbers drawn = numbers_new(&c->v->scratch, n);
+    struct numbers drawn = numbers_new(&c->v->call.scratch, n);
     for (int64_t bound = c->size - n; bound < c->size; bound++) {
         struct coll_item item;
         int64_t ord = random_ord(c, bound + 1);
@@ -150,7 +150,7 @@ struct taking {
 static enum status note_taken(void *arg, const struct coll_item *item)
 {
     struct taking *t = arg;
-    t->names[t->n] = arena_copy(&t->c->v->arena, item->name);
+    t->names[t->n] = arena_copy(&t->c->v->batch.arena, item->name);
     t->ords[t->n++] = item->ord;
     return t->fn(t->arg, item);
 }
@@ -158,7 +158,7 @@ static enum status note_taken(void *arg, const struct coll_item *item)
 /* The rows of what goes are removed. */
 static enum status take_rows(struct coll *c, int64_t n, coll_fn *fn, void *arg)
 {
-    struct arena *a = &c->v->scratch;
+    struct arena *a = &c->v->call.scratch;
     struct taking t = {.c = c, .fn = fn, .arg = arg};
     t.names = arena_alloc(a, (size_t)n * sizeof *t.names);
     t.ords = arena_alloc(a, (size_t)n * sizeof *t.ords);
@@ -199,8 +199,8 @@ static enum status take_or_keep(void *arg, const struct coll_item *item)
    that each is at most what it was: a scan that comes down from the end misses nothing. */
 static enum status keep_rows(struct coll *c, int64_t n, coll_fn *fn, void *arg)
 {
-    struct keeping k = {.choosing = {&c->v->rnd, n, c->size, fn, arg}, .arena = &c->v->arena};
-    k.kept = arena_alloc(&c->v->scratch, (size_t)(c->size - n + 1) * sizeof *k.kept);
+    struct keeping k = {.choosing = {&c->v->rnd, n, c->size, fn, arg}, .arena = &c->v->batch.arena};
+    k.kept = arena_alloc(&c->v->call.scratch, (size_t)(c->size - n + 1) * sizeof *k.kept);
     enum status st = coll_by_ord(c, take_or_keep, &k);
     if (st == ST_OK)
         coll_begin_anew(c);

@@ -46,7 +46,7 @@ static enum status read_blocks(struct coll *c, struct blocks *b)
     struct item_scan q = every_block(c);
     enum status st = view_scan_items(c->v, &q, take_block, b);
     if (st == ST_OK && (!blocks_sort(b) || blocks_before(b, b->len) != c->size))
-        st = error_set(c->v->err, ST_CORRUPT,
+        st = error_set(c->v->call.err, ST_CORRUPT,
                        "the rank blocks of a sorted set do not add up to its %lld members",
                        (long long)c->size);
     return st;
@@ -102,7 +102,7 @@ static enum status put_block(struct coll *c, struct block *b)
     struct item_row row = {
         .ref = block_ref(c, b->number),
         .score = b->score,
-        .value = arena_copy(&c->v->arena, block_name(b)),
+        .value = arena_copy(&c->v->batch.arena, block_name(b)),
         .ord = b->count,
     };
     return fresh ? view_add_item(c->v, &row) : view_put_item(c->v, &row);
@@ -206,7 +206,7 @@ static enum status divide(struct coll *c, struct blocks *b, size_t i)
 {
     int64_t count = b->at[i].count;
     int64_t parts = (count + BLOCK_TARGET - 1) / BLOCK_TARGET;
-    struct divide d = {.arena = &c->v->scratch, .piece = (count + parts - 1) / parts};
+    struct divide d = {.arena = &c->v->call.scratch, .piece = (count + parts - 1) / parts};
     d.fences = arena_alloc(d.arena, (size_t)parts * sizeof *d.fences);
     struct item_scan q = {
         .table = ITEM_ZSET,
@@ -219,7 +219,7 @@ static enum status divide(struct coll *c, struct blocks *b, size_t i)
     };
     enum status st = view_scan_items(c->v, &q, divide_at, &d);
     if (st == ST_OK && d.seen != count)
-        st = error_set(c->v->err, ST_CORRUPT, "a rank block says %lld members but %lld were found",
+        st = error_set(c->v->call.err, ST_CORRUPT, "a rank block says %lld members but %lld were found",
                        (long long)count, (long long)d.seen);
     for (size_t k = 0; st == ST_OK && k < d.n; k++) {
         struct block *fresh = blocks_insert(b, i + k + 1, d.fences[k].score, d.fences[k].name);
@@ -313,7 +313,7 @@ enum status coll_rank_of(struct coll *c, const struct coll_bound *b, bool upper,
         return position(c, nextafter(b->score, INFINITY), EMPTY, ret);
     }
     /* Nothing is between a name and the same with a NUL behind it. */
-    char *next = arena_alloc(&c->v->scratch, b->name.n + 1);
+    char *next = arena_alloc(&c->v->call.scratch, b->name.n + 1);
     if (b->name.n)
         memcpy(next, b->name.p, b->name.n);
     next[b->name.n] = '\0';
@@ -366,7 +366,7 @@ enum status coll_by_rank(struct coll *c, int64_t from, int64_t to, bool reverse,
     struct coll_walk w = {.fn = fn, .arg = arg};
     st = view_scan_items(c->v, &q, coll_walk_row, &w);
     if (st == ST_OK && w.seen != to - from + 1 && !w.stopped)
-        st = error_set(c->v->err, ST_CORRUPT, "members %lld to %lld of %lld are not all there",
+        st = error_set(c->v->call.err, ST_CORRUPT, "members %lld to %lld of %lld are not all there",
                        (long long)from, (long long)to, (long long)c->size);
     return st;
 }
@@ -396,7 +396,7 @@ static enum status find_ords(struct coll *c, struct coll_item *items, size_t n)
         bool found;
         st = coll_find(c, items[i].name, &found, &item);
         if (st == ST_OK && !found)
-            st = error_set(c->v->err, ST_CORRUPT, "a member is in the index but not in its table");
+            st = error_set(c->v->call.err, ST_CORRUPT, "a member is in the index but not in its table");
         if (st == ST_OK)
             items[i].ord = item.ord;
     }
@@ -414,9 +414,9 @@ static int by_ord(const void *a, const void *b)
    misses nothing. */
 static enum status keep_others(struct coll *c, int64_t from, int64_t to)
 {
-    struct gather g = {.arena = &c->v->arena};
+    struct gather g = {.arena = &c->v->batch.arena};
     enum status st = ST_OK;
-    g.items = arena_alloc(&c->v->scratch, (size_t)(c->size - (to - from + 1) + 1) * sizeof *g.items);
+    g.items = arena_alloc(&c->v->call.scratch, (size_t)(c->size - (to - from + 1) + 1) * sizeof *g.items);
     if (from > 0)
         st = coll_by_rank(c, 0, from - 1, false, gather_item, &g);
     if (st == ST_OK && to + 1 < c->size)
@@ -435,8 +435,8 @@ static enum status keep_others(struct coll *c, int64_t from, int64_t to)
 static enum status remove_rows(struct coll *c, int64_t from, int64_t to)
 {
     size_t n = (size_t)(to - from + 1);
-    struct arena *a = &c->v->scratch;
-    struct gather g = {.arena = &c->v->arena, .items = arena_alloc(a, n * sizeof *g.items)};
+    struct arena *a = &c->v->call.scratch;
+    struct gather g = {.arena = &c->v->batch.arena, .items = arena_alloc(a, n * sizeof *g.items)};
     int64_t *ords = arena_alloc(a, n * sizeof *ords);
     enum status st = coll_by_rank(c, from, to, false, gather_item, &g);
     if (st == ST_OK)
@@ -459,7 +459,8 @@ static enum status remove_rows(struct coll *c, int64_t from, int64_t to)
 static enum status remove_members(struct coll *c, int64_t from, int64_t to)
 {
     size_t n = (size_t)(to - from + 1);
-    struct gather g = {.arena = &c->v->scratch, .items = arena_alloc(&c->v->scratch, n * sizeof *g.items)};
+    struct gather g = {.arena = &c->v->call.scratch,
+                       .items = arena_alloc(&c->v->call.scratch, n * sizeof *g.items)};
     enum status st = coll_by_rank(c, from, to, false, gather_item, &g);
     bool removed;
     for (size_t i = 0; st == ST_OK && i < n; i++)

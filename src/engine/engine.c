@@ -7,9 +7,9 @@
 enum status engine_load_dbs(struct engine *e, struct error *err)
 {
     struct view *v = &e->view;
-    enum status st = store_load_dbs(e->store, v->dbs, v->ndbs, &v->next_number, err);
-    for (uint32_t i = 0; st == ST_OK && i < v->ndbs; i++)
-        v->counts_stale |= v->dbs[i].keys < 0 || v->dbs[i].expires < 0;
+    enum status st = store_load_dbs(e->store, v->dbs.rows, v->dbs.n, &v->dbs.next_number, err);
+    for (uint32_t i = 0; st == ST_OK && i < v->dbs.n; i++)
+        v->dbs.counts_stale |= v->dbs.rows[i].keys < 0 || v->dbs.rows[i].expires < 0;
     return st;
 }
 
@@ -21,16 +21,16 @@ enum status engine_new(struct store *store, const struct engine_options *o, stru
     e->store = store;
     v->store = store;
     v->stats = &e->stats;
-    v->tally = &e->tally;
-    v->err = &e->call_err;
+    v->batch.tally = &e->tally;
+    v->call.err = &e->call_err;
     v->cache = cache_new(o->cache_memory);
-    v->ndbs = o->databases;
+    v->dbs.n = o->databases;
     e->later = store_commits_later(store);
     e->last = e->progress.durable = e->later ? store_last_ticket(store) : 0;
-    v->dbs = mem_zalloc(v->ndbs * sizeof *v->dbs);
-    v->dbs_before = mem_zalloc(v->ndbs * sizeof *v->dbs_before);
-    v->call_dbs = mem_zalloc(v->ndbs * sizeof *v->call_dbs);
-    v->db_written = mem_zalloc(v->ndbs * sizeof *v->db_written);
+    v->dbs.rows = mem_zalloc(v->dbs.n * sizeof *v->dbs.rows);
+    v->batch.dbs_before = mem_zalloc(v->dbs.n * sizeof *v->batch.dbs_before);
+    v->call.dbs_before = mem_zalloc(v->dbs.n * sizeof *v->call.dbs_before);
+    v->batch.db_written = mem_zalloc(v->dbs.n * sizeof *v->batch.db_written);
     rand_init(&v->rnd);
     enum status st = engine_load_dbs(e, err);
     if (st != ST_OK) {
@@ -48,18 +48,18 @@ void engine_free(struct engine *e)
     struct view *v = &e->view;
     cache_free(v->cache);
     residents_release(&v->residents);
-    view_release_items(&v->items);
-    arena_release(&v->arena);
-    arena_release(&v->scratch);
+    view_release_items(&v->batch.items);
+    arena_release(&v->batch.arena);
+    arena_release(&v->call.scratch);
     view_shared_release(v);
-    mem_free(v->dbs);
-    mem_free(v->dbs_before);
-    mem_free(v->call_dbs);
-    mem_free(v->db_written);
-    mem_free(v->changes);
-    mem_free(v->trash);
-    mem_free(v->ready);
-    mem_free(v->undo);
+    mem_free(v->dbs.rows);
+    mem_free(v->batch.dbs_before);
+    mem_free(v->call.dbs_before);
+    mem_free(v->batch.db_written);
+    mem_free(v->batch.changes);
+    mem_free(v->batch.trash);
+    mem_free(v->batch.ready);
+    mem_free(v->call.undo);
     mem_free(e);
 }
 
@@ -126,7 +126,7 @@ void engine_drop_tally(struct engine *e)
 
 size_t engine_pending_bytes(const struct engine *e)
 {
-    return e->view.bytes + e->view.items.bytes;
+    return e->view.batch.bytes + e->view.batch.items.bytes;
 }
 
 struct engine_memory engine_memory(const struct engine *e)
@@ -141,9 +141,9 @@ struct engine_memory engine_memory(const struct engine *e)
 
 bool engine_counts(const struct engine *e, uint32_t db, int64_t *ret_keys, int64_t *ret_expires)
 {
-    *ret_keys = e->view.dbs[db].keys;
-    *ret_expires = e->view.dbs[db].expires;
-    return !e->view.counts_stale;
+    *ret_keys = e->view.dbs.rows[db].keys;
+    *ret_expires = e->view.dbs.rows[db].expires;
+    return !e->view.dbs.counts_stale;
 }
 
 /* ---- a batch ---- */
@@ -162,7 +162,7 @@ static enum status forget(struct engine *e, struct error *err)
 {
     cache_drop(e->view.cache);
     residents_drop_all(&e->view.residents);
-    e->view.counts_stale = e->view.counts_unsaved = true;
+    e->view.dbs.counts_stale = e->view.dbs.counts_unsaved = true;
     e->unsure = false;
     return engine_load_dbs(e, err);
 }
@@ -185,7 +185,7 @@ static void note_connection(struct engine *e)
 {
     uint64_t connection = store_connection(e->store);
     if (connection != e->connection)
-        e->view.id_next = e->view.id_end = 0;
+        e->view.ids.next = e->view.ids.end = 0;
     e->connection = connection;
 }
 
@@ -193,12 +193,12 @@ enum status engine_begun(struct engine *e, bool changed, struct error *err)
 {
     enum status st = ST_OK;
     note_connection(e);
-    e->view.now_us = clock_wall_us();
-    e->view.ticket = e->last + 1;
-    e->view.durable = e->progress.durable;
+    e->view.batch.now_us = clock_wall_us();
+    e->view.batch.ticket = e->last + 1;
+    e->view.batch.durable = e->progress.durable;
     if (store_shared(e->store))
         return begun_shared(e, err);
-    e->view.first_seq = e->progress.first_seq;
+    e->view.batch.first_seq = e->progress.first_seq;
     e->stats.external_changes += changed;
     if ((changed || e->unsure) && (st = forget(e, err)) != ST_OK) {
         e->unsure = true;
@@ -246,7 +246,7 @@ enum status engine_begin(struct engine *e, bool write, struct error *ret_write_e
     }
     e->stats.batches++;
     st = engine_begun(e, changed, err);
-    if (st == ST_OK && !store_shared(e->store) && e->view.ndeclared) {
+    if (st == ST_OK && !store_shared(e->store) && e->view.declared.n) {
         struct error ignored; /* whoever asks for a key that is missing now finds out */
         (void)view_load_declared(&e->view, &ignored);
     } else if (st != ST_OK) {
@@ -258,26 +258,26 @@ enum status engine_begin(struct engine *e, bool write, struct error *ret_write_e
 void engine_enter(struct engine *e)
 {
     struct view *v = &e->view;
-    v->wrote = v->steps_wrote = v->flushed_in_call = v->call_dbs_changed = v->look_only = false;
-    v->call++;
-    v->step_undo = 0;
+    v->call.wrote = v->call.steps_wrote = v->call.flushed = v->call.dbs_changed = v->call.look_only = false;
+    v->call.number++;
+    v->call.step_undo = 0;
     e->steps = e->steps_dirty = 0;
     e->call_err.code = ST_OK;
     /* After a command that failed midway its rows are still in the transaction: whatever is read there, the
        batch fails. */
-    v->wait = v->poison != ST_OK ? v->ticket : 0;
-    v->call_trash = v->ntrash;
-    v->call_ready = v->nready;
+    v->call.wait = v->batch.poison != ST_OK ? v->batch.ticket : 0;
+    v->call.ntrash_before = v->batch.ntrash;
+    v->call.nready_before = v->batch.nready;
 }
 
 void engine_step(struct engine *e)
 {
     struct view *v = &e->view;
     e->steps++;
-    e->steps_dirty += v->wrote;
+    e->steps_dirty += v->call.wrote;
     view_step(v);
-    v->look_only = false;
-    arena_reset(&v->scratch);
+    v->call.look_only = false;
+    arena_reset(&v->call.scratch);
     keep_budget(e);
 }
 
@@ -285,39 +285,40 @@ struct engine_trace engine_leave(struct engine *e, bool keep)
 {
     struct view *v = &e->view;
     enum status failure = keep ? ST_OK : e->call_err.code;
-    bool wrote = keep && (v->wrote || v->steps_wrote);
-    int64_t wait = failure == ST_OK && v->wait > v->durable ? v->wait : 0;
+    bool wrote = keep && (v->call.wrote || v->call.steps_wrote);
+    int64_t wait = failure == ST_OK && v->call.wait > v->batch.durable ? v->call.wait : 0;
     e->tally.commands += 1 + e->steps;
     if (keep)
-        e->tally.dirty += e->steps_dirty + v->wrote;
+        e->tally.dirty += e->steps_dirty + v->call.wrote;
     if (keep)
         view_accept(v);
     else
         view_undo(v, failure);
     if (e->call_err.code == ST_CONFLICT)
-        v->poison = ST_CONFLICT;
+        v->batch.poison = ST_CONFLICT;
     /* A call may be within another one, which has its own. */
-    v->wrote = v->steps_wrote = v->flushed_in_call = false;
+    v->call.wrote = v->call.steps_wrote = v->call.flushed = false;
     e->steps = e->steps_dirty = 0;
-    arena_reset(&v->scratch);
+    arena_reset(&v->call.scratch);
     keep_budget(e);
     return (struct engine_trace){.wrote = wrote, .wait = wait};
 }
 
 bool engine_conflicted(const struct engine *e)
 {
-    return e->view.poison == ST_CONFLICT;
+    return e->view.batch.poison == ST_CONFLICT;
 }
 
 static enum status commit(struct engine *e, struct error *err)
 {
     struct view *v = &e->view;
-    if (v->poison != ST_OK)
-        return error_set(err, v->poison, "a command of this batch failed midway; nothing of it was kept");
-    v->err = err;
+    if (v->batch.poison != ST_OK)
+        return error_set(err, v->batch.poison,
+                         "a command of this batch failed midway; nothing of it was kept");
+    v->call.err = err;
     enum status st = view_flush(v);
-    v->err = &e->call_err;
-    arena_reset(&v->scratch);
+    v->call.err = &e->call_err;
+    arena_reset(&v->call.scratch);
     return st == ST_OK ? store_commit(e->store, err) : st;
 }
 
@@ -325,8 +326,8 @@ enum status engine_commit(struct engine *e, int64_t *ret_ticket, struct error *e
 {
     struct view *v = &e->view;
     if (ret_ticket)
-        *ret_ticket = v->ticket;
-    if (!v->kept && v->poison != ST_CONFLICT) {
+        *ret_ticket = v->batch.ticket;
+    if (!v->batch.kept && v->batch.poison != ST_CONFLICT) {
         store_rollback(e->store);
         view_rolled_back(v);
         return ST_OK;
@@ -343,7 +344,7 @@ enum status engine_commit(struct engine *e, int64_t *ret_ticket, struct error *e
     }
     view_committed(v);
     /* A store gives no ticket to what comes to nothing: a key that was made and deleted again, say. */
-    e->last = e->later ? store_last_ticket(e->store) : v->ticket;
+    e->last = e->later ? store_last_ticket(e->store) : v->batch.ticket;
     if (!e->later) {
         e->progress.durable = e->last;
         e->failed = false;
@@ -367,7 +368,7 @@ enum status engine_progress(struct engine *e, struct error *err)
     struct error again;
     note_failure(e, st);
     e->last = e->progress.durable;
-    e->view.dbs_ticket = e->view.id_next = e->view.id_end = 0;
+    e->view.dbs.ticket = e->view.ids.next = e->view.ids.end = 0;
     e->stats.commit_failures++;
     e->unsure |= forget(e, &again) != ST_OK;
     return st;

@@ -28,10 +28,10 @@ static enum status note_victim(void *arg, const struct key_row *k)
 {
     struct victims *d = arg;
     d->last = (struct expiry_place){k->expire_at, k->db, k->seq};
-    for (uint32_t i = 0; i < d->v->ndbs; i++) {
-        if (d->v->dbs[i].number == k->db) {
+    for (uint32_t i = 0; i < d->v->dbs.n; i++) {
+        if (d->v->dbs.rows[i].number == k->db) {
             d->at[d->n].db = i;
-            d->at[d->n++].key = arena_copy(&d->v->arena, k->key);
+            d->at[d->n++].key = arena_copy(&d->v->batch.arena, k->key);
         }
     }
     return ST_OK;
@@ -50,9 +50,9 @@ static struct key_scan question(const struct engine *e, enum key_order order, in
 static enum status find_victims(struct engine *e, enum key_order order, uint32_t max, struct victims *ret)
 {
     struct view *v = &e->view;
-    *ret = (struct victims){.v = v, .at = arena_alloc(&v->arena, max * sizeof *ret->at)};
+    *ret = (struct victims){.v = v, .at = arena_alloc(&v->batch.arena, max * sizeof *ret->at)};
     struct key_scan q = question(e, order, view_now(v), max);
-    return store_scan_keys(v->store, &q, note_victim, ret, v->err);
+    return store_scan_keys(v->store, &q, note_victim, ret, v->call.err);
 }
 
 /* Hashes that may have fields to remove. */
@@ -76,7 +76,7 @@ static enum status purge_keys(struct engine *e, uint32_t max, uint64_t *ret_rows
     enum status st = find_victims(e, KEYS_EXPIRED, max, &dead);
     for (size_t i = 0; st == ST_OK && i < dead.n; i++) {
         struct row *r;
-        st = view_row(v, v->dbs[dead.at[i].db].number, dead.at[i].key, &r);
+        st = view_row(v, v->dbs.rows[dead.at[i].db].number, dead.at[i].key, &r);
         if (st == ST_OK && r->type != ROW_NONE && !row_live(r, view_now(v))) {
             view_bury(v, r);
             ++*ret_rows;
@@ -129,10 +129,10 @@ static enum status purge(struct engine *e, enum key_order order,
         (st = engine_begun(e, changed, err)) != ST_OK)
         return st;
     engine_enter(e);
-    v->err = err;
+    v->call.err = err;
     st = fn(e, max, ret_rows);
-    v->err = &e->call_err;
-    arena_reset(&v->scratch);
+    v->call.err = &e->call_err;
+    arena_reset(&v->call.scratch);
     if (st == ST_OK) {
         view_accept(v);
         return engine_commit(e, NULL, err);
@@ -162,8 +162,8 @@ static enum status sweep_store(struct engine *e, uint32_t max_rows, struct sweep
     struct sweep_budget budget = {
         .now = clock_wall_us() / 1000,
         .max_rows = max_rows,
-        .dbs = v->dbs,
-        .ndbs = v->ndbs,
+        .dbs = v->dbs.rows,
+        .ndbs = v->dbs.n,
         .fn = forget_row,
         .arg = e,
     };
@@ -172,7 +172,7 @@ static enum status sweep_store(struct engine *e, uint32_t max_rows, struct sweep
         struct error again;
         cache_drop(v->cache);
         e->unsure |= engine_load_dbs(e, &again) != ST_OK;
-        v->counts_stale |= v->counts_unsaved;
+        v->dbs.counts_stale |= v->dbs.counts_unsaved;
     }
     return st;
 }

@@ -16,12 +16,12 @@
 
 int64_t view_now(const struct view *v)
 {
-    return v->now_us / 1000;
+    return v->batch.now_us / 1000;
 }
 
 uint32_t view_databases(const struct view *v)
 {
-    return v->ndbs;
+    return v->dbs.n;
 }
 
 struct rand *view_rand(struct view *v)
@@ -31,7 +31,7 @@ struct rand *view_rand(struct view *v)
 
 struct arena *view_arena(struct view *v)
 {
-    return &v->arena;
+    return &v->batch.arena;
 }
 
 const struct form_limit *view_form_limit(const struct view *v, enum row_type type)
@@ -48,7 +48,7 @@ void view_set_form_limit(struct view *v, enum row_type type, struct form_limit l
 
 static uint32_t seconds(const struct view *v)
 {
-    return (uint32_t)(v->now_us / 1000000);
+    return (uint32_t)(v->batch.now_us / 1000000);
 }
 
 int64_t view_idle_seconds(const struct view *v, const struct row *r)
@@ -58,7 +58,7 @@ int64_t view_idle_seconds(const struct view *v, const struct row *r)
 
 void view_look_only(struct view *v)
 {
-    v->look_only = true;
+    v->call.look_only = true;
 }
 
 struct loading {
@@ -79,7 +79,7 @@ static enum status take_row(void *arg, const struct key_row *k)
 
 static uint32_t hash_of(const struct view *v, uint32_t number, struct slice key)
 {
-    const struct prefetch *e = v->prefetch;
+    const struct prefetch *e = v->batch.prefetch;
     bool known = e && e->key.p == key.p && e->key.n == key.n && e->number == number;
     return known ? e->hash : cache_hash(number, key);
 }
@@ -90,8 +90,8 @@ enum status view_row(struct view *v, uint32_t number, struct slice key, struct r
     struct row *r = cache_find(v->cache, number, key, hash);
     if (!r) {
         struct key_ref ref = {number, key};
-        struct loading l = {NULL, hash, v->err};
-        enum status st = store_get_keys(v->store, &ref, 1, take_row, &l, v->err);
+        struct loading l = {NULL, hash, v->call.err};
+        enum status st = store_get_keys(v->store, &ref, 1, take_row, &l, v->call.err);
         if (st != ST_OK) {
             row_free(l.row);
             return st;
@@ -103,10 +103,10 @@ enum status view_row(struct view *v, uint32_t number, struct slice key, struct r
         r = l.row;
         cache_add(v->cache, r);
     }
-    if (!r->dirty && (!v->look_only || r->used == 0))
+    if (!r->dirty && (!v->call.look_only || r->used == 0))
         r->used = seconds(v);
     view_saw(v, r->ticket);
-    view_saw(v, v->dbs_ticket); /* it may only be there or gone because of a flush or a swap */
+    view_saw(v, v->dbs.ticket); /* it may only be there or gone because of a flush or a swap */
     *ret = r;
     return ST_OK;
 }
@@ -141,7 +141,7 @@ static void count_expired(struct view *v, const struct row *r)
         return;
     uint64_t mark = hash_bytes(row_key(r), (uint64_t)r->version ^ (uint64_t)row_db(r) << 48) | 1;
     uint64_t *place = &v->expired_marks[mark / 2 % VIEW_EXPIRED_MARKS];
-    v->tally->expired_on_read += *place != mark;
+    v->batch.tally->expired_on_read += *place != mark;
     *place = mark;
 }
 
@@ -150,14 +150,14 @@ enum status view_get(struct view *v, uint32_t db, struct slice key, const struct
     struct row *r;
     bool there;
     int64_t expired;
-    enum status st = view_row(v, v->dbs[db].number, key, &r);
+    enum status st = view_row(v, v->dbs.rows[db].number, key, &r);
     if (st != ST_OK || (st = exists(v, r, &there, &expired)) != ST_OK)
         return st;
     if (there) {
-        v->tally->keyspace_hits += v->counts_lookups;
+        v->batch.tally->keyspace_hits += v->call.counts_lookups;
         *ret = r;
     } else {
-        v->tally->keyspace_misses += v->counts_lookups;
+        v->batch.tally->keyspace_misses += v->call.counts_lookups;
         count_expired(v, r);
         *ret = NULL;
     }
@@ -166,12 +166,12 @@ enum status view_get(struct view *v, uint32_t db, struct slice key, const struct
 
 void view_count_lookups(struct view *v, bool on)
 {
-    v->counts_lookups = on;
+    v->call.counts_lookups = on;
 }
 
 struct prefetch view_prefetch(const struct view *v, uint32_t db, struct slice key)
 {
-    uint32_t number = v->dbs[db].number;
+    uint32_t number = v->dbs.rows[db].number;
     struct prefetch e = {key, number, cache_hash(number, key)};
     cache_fetch_bucket(v->cache, e.hash);
     return e;
@@ -189,7 +189,7 @@ void view_prefetch_next(const struct view *v, const struct prefetch *e)
 
 void view_prefetch_now(struct view *v, const struct prefetch *e)
 {
-    v->prefetch = e;
+    v->batch.prefetch = e;
 }
 
 enum status view_version(struct view *v, uint32_t db, struct slice key, int64_t *ret)
@@ -197,7 +197,7 @@ enum status view_version(struct view *v, uint32_t db, struct slice key, int64_t 
     struct row *r;
     bool there;
     int64_t expired;
-    enum status st = view_row(v, v->dbs[db].number, key, &r);
+    enum status st = view_row(v, v->dbs.rows[db].number, key, &r);
     if (st != ST_OK || (st = exists(v, r, &there, &expired)) != ST_OK)
         return st;
     /* A field that expires changes the hash: each counts as one write. */
@@ -212,8 +212,8 @@ static void note_ready(struct view *v, const struct row *old, const struct key_r
 {
     bool waitable = k->type == ROW_LIST || k->type == ROW_ZSET;
     if (waitable && !(live(v, old) && old->type == k->type))
-        VEC_PUSH(v->ready, v->nready, v->ready_cap) =
-            (struct ready_key){k->db, arena_copy(&v->arena, k->key)};
+        VEC_PUSH(v->batch.ready, v->batch.nready, v->batch.ready_cap) =
+            (struct ready_key){k->db, arena_copy(&v->batch.arena, k->key)};
 }
 
 static void install(struct view *v, struct row *old, const struct key_row *k, enum row_form form)
@@ -222,35 +222,35 @@ static void install(struct view *v, struct row *old, const struct key_row *k, en
         note_ready(v, old, k);
     struct row *fresh = row_new(k, old->link.hash);
     fresh->dirty = 1;
-    fresh->ticket = v->ticket;
+    fresh->ticket = v->batch.ticket;
     fresh->heat = old->heat;
     fresh->form = (unsigned char)form & 3u;
     if (old->dirty) {
         fresh->change = old->change;
-        v->bytes -= old->nkey + old->nvalue;
+        v->batch.bytes -= old->nkey + old->nvalue;
     } else {
-        fresh->change = (uint32_t)v->nchanges;
-        VEC_PUSH(v->changes, v->nchanges, v->changes_cap) = (struct change){.was = old};
+        fresh->change = (uint32_t)v->batch.nchanges;
+        VEC_PUSH(v->batch.changes, v->batch.nchanges, v->batch.changes_cap) = (struct change){.was = old};
     }
-    struct change *c = &v->changes[fresh->change];
+    struct change *c = &v->batch.changes[fresh->change];
     c->now = fresh;
-    v->npending += !c->pending;
+    v->batch.npending += !c->pending;
     c->pending = true;
-    v->bytes += fresh->nkey + fresh->nvalue;
+    v->batch.bytes += fresh->nkey + fresh->nvalue;
     cache_replace(v->cache, old, fresh);
-    VEC_PUSH(v->undo, v->nundo, v->undo_cap) = (struct row_undo){old, fresh};
-    v->wrote = true;
-    view_saw(v, v->ticket);
+    VEC_PUSH(v->call.undo, v->call.nundo, v->call.undo_cap) = (struct row_undo){old, fresh};
+    v->call.wrote = true;
+    view_saw(v, v->batch.ticket);
 }
 
 static int64_t next_version(const struct view *v, const struct row *old)
 {
-    return old->version >= v->now_us ? old->version + 1 : v->now_us;
+    return old->version >= v->batch.now_us ? old->version + 1 : v->batch.now_us;
 }
 
 void view_discard(struct view *v, int64_t id, enum row_type type)
 {
-    VEC_PUSH(v->trash, v->ntrash, v->trash_cap) = (struct trash_row){id, type};
+    VEC_PUSH(v->batch.trash, v->batch.ntrash, v->batch.trash_cap) = (struct trash_row){id, type};
 }
 
 /* The items of a row that is about to lose them. */
@@ -284,7 +284,7 @@ void view_amend(struct view *v, struct row *old, const struct row_draft *d, int6
 enum status view_put(struct view *v, uint32_t db, struct slice key, const struct row_draft *d)
 {
     struct row *old;
-    enum status st = view_row(v, v->dbs[db].number, key, &old);
+    enum status st = view_row(v, v->dbs.rows[db].number, key, &old);
     if (st == ST_OK)
         view_amend(v, old, d, next_version(v, old));
     return st;
@@ -314,7 +314,7 @@ enum status view_del(struct view *v, uint32_t db, struct slice key, bool *ret_ex
     struct row *old;
     bool existed;
     int64_t expired;
-    enum status st = view_row(v, v->dbs[db].number, key, &old);
+    enum status st = view_row(v, v->dbs.rows[db].number, key, &old);
     if (st != ST_OK || (st = exists(v, old, &existed, &expired)) != ST_OK)
         return st;
     if (existed)
@@ -327,7 +327,7 @@ enum status view_del(struct view *v, uint32_t db, struct slice key, bool *ret_ex
 enum status view_expire(struct view *v, uint32_t db, struct slice key, int64_t expire_at)
 {
     struct row *old;
-    enum status st = view_row(v, v->dbs[db].number, key, &old);
+    enum status st = view_row(v, v->dbs.rows[db].number, key, &old);
     if (st != ST_OK)
         return st;
     assert(live(v, old) && expire_at >= 0);
@@ -342,9 +342,9 @@ enum status view_move(struct view *v, uint32_t from_db, struct slice from, uint3
 {
     struct row *source, *target;
     enum status st;
-    if ((st = view_row(v, v->dbs[from_db].number, from, &source)) != ST_OK)
+    if ((st = view_row(v, v->dbs.rows[from_db].number, from, &source)) != ST_OK)
         return st;
-    if ((st = view_row(v, v->dbs[to_db].number, to, &target)) != ST_OK)
+    if ((st = view_row(v, v->dbs.rows[to_db].number, to, &target)) != ST_OK)
         return st;
     assert(live(v, source) && source != target);
     discard_items(v, target);
@@ -360,16 +360,16 @@ enum status view_move(struct view *v, uint32_t from_db, struct slice from, uint3
 
 enum status view_new_id(struct view *v, int64_t *ret)
 {
-    if (v->id_next == v->id_end) {
+    if (v->ids.next == v->ids.end) {
         int64_t first;
-        enum status st = store_reserve_ids(v->store, ID_BLOCK, &first, v->err);
+        enum status st = store_reserve_ids(v->store, ID_BLOCK, &first, v->call.err);
         if (st != ST_OK)
             return st;
-        v->id_next = first;
-        v->id_end = first + ID_BLOCK;
-        v->id_block_is_new = true;
+        v->ids.next = first;
+        v->ids.end = first + ID_BLOCK;
+        v->ids.new_block = true;
     }
-    *ret = v->id_next++;
+    *ret = v->ids.next++;
     return ST_OK;
 }
 
@@ -377,27 +377,28 @@ enum status view_new_id(struct view *v, int64_t *ret)
 
 static void before_dbs_change(struct view *v)
 {
-    size_t bytes = v->ndbs * sizeof *v->dbs;
-    if (!v->dbs_changed) {
-        memcpy(v->dbs_before, v->dbs, bytes);
-        v->next_number_before = v->next_number;
-        v->dbs_ticket_before = v->dbs_ticket;
+    size_t bytes = v->dbs.n * sizeof *v->dbs.rows;
+    if (!v->batch.dbs_changed) {
+        memcpy(v->batch.dbs_before, v->dbs.rows, bytes);
+        v->batch.next_number_before = v->dbs.next_number;
+        v->batch.dbs_ticket_before = v->dbs.ticket;
     }
-    if (!v->call_dbs_changed) {
-        memcpy(v->call_dbs, v->dbs, bytes);
-        v->call_next_number = v->next_number;
+    if (!v->call.dbs_changed) {
+        memcpy(v->call.dbs_before, v->dbs.rows, bytes);
+        v->call.next_number_before = v->dbs.next_number;
     }
-    v->dbs_changed = v->call_dbs_changed = v->dbs_pending = true;
-    v->wrote = true;
-    v->dbs_ticket = v->ticket;
-    view_saw(v, v->ticket);
+    v->batch.dbs_changed = v->call.dbs_changed = v->batch.dbs_pending = true;
+    v->call.wrote = true;
+    v->dbs.ticket = v->batch.ticket;
+    view_saw(v, v->batch.ticket);
 }
 
 enum status view_flush_db(struct view *v, uint32_t db)
 {
     before_dbs_change(v);
-    VEC_PUSH(v->trash, v->ntrash, v->trash_cap) = (struct trash_row){v->dbs[db].number, ROW_DB};
-    v->dbs[db] = (struct db_row){.db = db, .number = v->next_number++};
+    VEC_PUSH(v->batch.trash, v->batch.ntrash, v->batch.trash_cap) =
+        (struct trash_row){v->dbs.rows[db].number, ROW_DB};
+    v->dbs.rows[db] = (struct db_row){.db = db, .number = v->dbs.next_number++};
     return ST_OK;
 }
 
@@ -407,13 +408,14 @@ enum status view_swap_db(struct view *v, uint32_t a, uint32_t b)
     if (st != ST_OK)
         return st;
     before_dbs_change(v);
-    struct db_row was = v->dbs[a];
-    v->dbs[a] = v->dbs[b];
-    v->dbs[a].db = a;
-    v->dbs[b] = was;
-    v->dbs[b].db = b;
+    struct db_row was = v->dbs.rows[a];
+    v->dbs.rows[a] = v->dbs.rows[b];
+    v->dbs.rows[a].db = a;
+    v->dbs.rows[b] = was;
+    v->dbs.rows[b].db = b;
     if (v->watch_ready)
-        VEC_PUSH(v->ready, v->nready, v->ready_cap) = (struct ready_key){.number = v->dbs[a].number};
+        VEC_PUSH(v->batch.ready, v->batch.nready, v->batch.ready_cap) =
+            (struct ready_key){.number = v->dbs.rows[a].number};
     return ST_OK;
 }
 
@@ -426,18 +428,18 @@ void view_watch_ready(struct view *v, bool on)
 
 bool view_next_ready(struct view *v, uint32_t *ret_db, struct slice *ret_key, bool *ret_all)
 {
-    while (v->ready_taken < v->nready) {
-        const struct ready_key *k = &v->ready[v->ready_taken++];
+    while (v->batch.ready_taken < v->batch.nready) {
+        const struct ready_key *k = &v->batch.ready[v->batch.ready_taken++];
         *ret_key = k->key;
         *ret_all = !k->key.p;
-        for (uint32_t i = 0; i < v->ndbs; i++) {
-            if (v->dbs[i].number == k->number) {
+        for (uint32_t i = 0; i < v->dbs.n; i++) {
+            if (v->dbs.rows[i].number == k->number) {
                 *ret_db = i;
                 return true;
             }
         }
     }
-    v->nready = v->ready_taken = 0;
+    v->batch.nready = v->batch.ready_taken = 0;
     return false;
 }
 
@@ -454,11 +456,11 @@ static int64_t counts_expiry(const struct row *r)
 
 void view_counts(const struct view *v, struct db_row *ret)
 {
-    memcpy(ret, v->dbs, v->ndbs * sizeof *ret);
+    memcpy(ret, v->dbs.rows, v->dbs.n * sizeof *ret);
     struct db_row *d = ret; /* changes of one database tend to come together */
-    for (size_t i = 0; i < v->nchanges; i++) {
-        const struct change *c = &v->changes[i];
-        for (uint32_t k = 0; d->number != row_db(c->now) && k < v->ndbs; k++)
+    for (size_t i = 0; i < v->batch.nchanges; i++) {
+        const struct change *c = &v->batch.changes[i];
+        for (uint32_t k = 0; d->number != row_db(c->now) && k < v->dbs.n; k++)
             d = &ret[k];
         if (d->number == row_db(c->now)) {
             d->keys += counts_key(c->now) - counts_key(c->was);
@@ -472,72 +474,72 @@ void view_counts(const struct view *v, struct db_row *ret)
 /* Who watches a key that has appeared is told. */
 static void touch_appeared(struct view *v, const struct row_undo *u)
 {
-    if (v->nwatches && u->fresh->type != ROW_NONE && !live(v, u->old))
+    if (v->watches.n && u->fresh->type != ROW_NONE && !live(v, u->old))
         view_touch(v, row_db(u->fresh), row_key(u->fresh));
 }
 
 /* Of a row that several steps changed, only the first and the last state matter. */
 void view_step(struct view *v)
 {
-    size_t n = v->step_undo;
-    for (size_t i = v->step_undo; i < v->nundo; i++) {
-        struct row_undo u = v->undo[i];
-        struct change *c = &v->changes[u.fresh->change];
+    size_t n = v->call.step_undo;
+    for (size_t i = v->call.step_undo; i < v->call.nundo; i++) {
+        struct row_undo u = v->call.undo[i];
+        struct change *c = &v->batch.changes[u.fresh->change];
         touch_appeared(v, &u);
-        if (c->call == v->call) {
-            assert(v->undo[c->undo].fresh == u.old);
-            v->undo[c->undo].fresh = u.fresh;
+        if (c->call == v->call.number) {
+            assert(v->call.undo[c->undo].fresh == u.old);
+            v->call.undo[c->undo].fresh = u.fresh;
             row_free(u.old);
         } else {
-            c->call = v->call;
+            c->call = v->call.number;
             c->undo = n;
-            v->undo[n++] = u;
+            v->call.undo[n++] = u;
         }
     }
-    v->nundo = v->step_undo = n;
-    v->steps_wrote |= v->wrote;
-    v->wrote = false;
+    v->call.nundo = v->call.step_undo = n;
+    v->call.steps_wrote |= v->call.wrote;
+    v->call.wrote = false;
 }
 
 void view_accept(struct view *v)
 {
-    v->kept |= view_has_changes(v);
-    for (size_t i = 0; i < v->nundo; i++) {
-        if (i >= v->step_undo)
-            touch_appeared(v, &v->undo[i]);
-        if (v->undo[i].old->dirty)
-            row_free(v->undo[i].old);
+    v->batch.kept |= view_has_changes(v);
+    for (size_t i = 0; i < v->call.nundo; i++) {
+        if (i >= v->call.step_undo)
+            touch_appeared(v, &v->call.undo[i]);
+        if (v->call.undo[i].old->dirty)
+            row_free(v->call.undo[i].old);
     }
-    v->nundo = 0;
+    v->call.nundo = 0;
     view_accept_items(v);
     view_settle_call_watches(v, true);
 }
 
 void view_undo(struct view *v, enum status why)
 {
-    if (v->flushed_in_call && v->poison == ST_OK)
-        v->poison = why != ST_OK ? why : ST_INTERNAL;
-    while (v->nundo) {
-        struct row_undo u = v->undo[--v->nundo];
+    if (v->call.flushed && v->batch.poison == ST_OK)
+        v->batch.poison = why != ST_OK ? why : ST_INTERNAL;
+    while (v->call.nundo) {
+        struct row_undo u = v->call.undo[--v->call.nundo];
         cache_replace(v->cache, u.fresh, u.old);
-        v->bytes -= u.fresh->nkey + u.fresh->nvalue;
-        struct change *c = &v->changes[u.fresh->change];
+        v->batch.bytes -= u.fresh->nkey + u.fresh->nvalue;
+        struct change *c = &v->batch.changes[u.fresh->change];
         if (u.old->dirty) {
             c->now = u.old;
-            v->bytes += u.old->nkey + u.old->nvalue;
+            v->batch.bytes += u.old->nkey + u.old->nvalue;
         } else {
-            v->npending -= c->pending;
-            v->nchanges--;
+            v->batch.npending -= c->pending;
+            v->batch.nchanges--;
         }
         row_free(u.fresh);
     }
     view_undo_items(v);
     residents_drop_touched(&v->residents);
-    v->ntrash = v->call_trash;
-    v->nready = v->call_ready;
-    if (v->call_dbs_changed) {
-        memcpy(v->dbs, v->call_dbs, v->ndbs * sizeof *v->dbs);
-        v->next_number = v->call_next_number;
+    v->batch.ntrash = v->call.ntrash_before;
+    v->batch.nready = v->call.nready_before;
+    if (v->call.dbs_changed) {
+        memcpy(v->dbs.rows, v->call.dbs_before, v->dbs.n * sizeof *v->dbs.rows);
+        v->dbs.next_number = v->call.next_number_before;
     }
     view_settle_call_watches(v, false);
 }
@@ -546,27 +548,27 @@ void view_undo(struct view *v, enum status why)
 
 static void end_batch(struct view *v)
 {
-    v->nchanges = v->npending = v->bytes = 0;
-    v->ntrash = v->trash_flushed = 0;
-    v->nready = v->ready_taken = 0;
-    v->dbs_changed = v->dbs_pending = v->id_block_is_new = false;
-    memset(v->db_written, 0, v->ndbs * sizeof *v->db_written);
-    v->poison = ST_OK;
-    v->kept = false;
-    v->prefetch = NULL;
-    arena_reset(&v->arena);
+    v->batch.nchanges = v->batch.npending = v->batch.bytes = 0;
+    v->batch.ntrash = v->batch.trash_flushed = 0;
+    v->batch.nready = v->batch.ready_taken = 0;
+    v->batch.dbs_changed = v->batch.dbs_pending = v->ids.new_block = false;
+    memset(v->batch.db_written, 0, v->dbs.n * sizeof *v->batch.db_written);
+    v->batch.poison = ST_OK;
+    v->batch.kept = false;
+    v->batch.prefetch = NULL;
+    arena_reset(&v->batch.arena);
 }
 
 void view_committed(struct view *v)
 {
-    view_counts(v, v->call_dbs);
-    memcpy(v->dbs, v->call_dbs, v->ndbs * sizeof *v->dbs);
-    for (size_t i = 0; i < v->nchanges; i++) {
-        v->changes[i].now->dirty = 0;
-        v->changes[i].now->used = seconds(v);
-        row_free(v->changes[i].was);
+    view_counts(v, v->call.dbs_before);
+    memcpy(v->dbs.rows, v->call.dbs_before, v->dbs.n * sizeof *v->dbs.rows);
+    for (size_t i = 0; i < v->batch.nchanges; i++) {
+        v->batch.changes[i].now->dirty = 0;
+        v->batch.changes[i].now->used = seconds(v);
+        row_free(v->batch.changes[i].was);
     }
-    v->counts_unsaved = false;
+    v->dbs.counts_unsaved = false;
     residents_settle(&v->residents);
     view_items_committed(v);
     view_settle_watches(v, true);
@@ -575,19 +577,19 @@ void view_committed(struct view *v)
 
 void view_rolled_back(struct view *v)
 {
-    for (size_t i = v->nchanges; i > 0; i--) {
-        struct change *c = &v->changes[i - 1];
+    for (size_t i = v->batch.nchanges; i > 0; i--) {
+        struct change *c = &v->batch.changes[i - 1];
         cache_replace(v->cache, c->now, c->was);
         row_free(c->now);
     }
-    if (v->dbs_changed) {
-        memcpy(v->dbs, v->dbs_before, v->ndbs * sizeof *v->dbs);
-        v->next_number = v->next_number_before;
-        v->dbs_ticket = v->dbs_ticket_before;
-        v->counts_stale = true;
+    if (v->batch.dbs_changed) {
+        memcpy(v->dbs.rows, v->batch.dbs_before, v->dbs.n * sizeof *v->dbs.rows);
+        v->dbs.next_number = v->batch.next_number_before;
+        v->dbs.ticket = v->batch.dbs_ticket_before;
+        v->dbs.counts_stale = true;
     }
-    if (v->id_block_is_new)
-        v->id_next = v->id_end = 0;
+    if (v->ids.new_block)
+        v->ids.next = v->ids.end = 0;
     view_items_rolled_back(v);
     residents_drop_touched(&v->residents);
     view_settle_watches(v, false);
@@ -596,7 +598,7 @@ void view_rolled_back(struct view *v)
 
 bool view_has_changes(const struct view *v)
 {
-    return v->nchanges || v->items.any || v->ntrash || v->dbs_changed;
+    return v->batch.nchanges || v->batch.items.any || v->batch.ntrash || v->batch.dbs_changed;
 }
 
 /* ---- into the tables ---- */
@@ -616,9 +618,9 @@ static bool appears(struct view *v, const struct change *c)
 
 static void gather_keys(struct view *v, struct changes *out)
 {
-    out->keys = arena_alloc(&v->scratch, (v->npending + 1) * sizeof *out->keys);
-    for (size_t i = 0; i < v->nchanges; i++) {
-        struct change *c = &v->changes[i];
+    out->keys = arena_alloc(&v->call.scratch, (v->batch.npending + 1) * sizeof *out->keys);
+    for (size_t i = 0; i < v->batch.nchanges; i++) {
+        struct change *c = &v->batch.changes[i];
         if (!c->pending || never_was(c))
             continue;
         out->keys[out->nkeys++] = row_to_key(c->now);
@@ -629,14 +631,14 @@ static void gather_keys(struct view *v, struct changes *out)
 /* Databases whose row in larder_db may differ from what it would be after this batch. */
 static void gather_dbs(struct view *v, struct changes *out)
 {
-    struct db_row *dbs = arena_alloc(&v->scratch, (v->ndbs + 1) * sizeof *dbs);
+    struct db_row *dbs = arena_alloc(&v->call.scratch, (v->dbs.n + 1) * sizeof *dbs);
     view_counts(v, dbs);
-    for (uint32_t i = 0; i < v->ndbs; i++) {
-        if (!v->dbs_pending && !v->counts_unsaved && !v->db_written[i] && dbs[i].keys == v->dbs[i].keys &&
-            dbs[i].expires == v->dbs[i].expires)
+    for (uint32_t i = 0; i < v->dbs.n; i++) {
+        if (!v->batch.dbs_pending && !v->dbs.counts_unsaved && !v->batch.db_written[i] &&
+            dbs[i].keys == v->dbs.rows[i].keys && dbs[i].expires == v->dbs.rows[i].expires)
             continue;
         /* Counts that are not known stay so over a restart. */
-        if (v->counts_stale)
+        if (v->dbs.counts_stale)
             dbs[i].keys = dbs[i].expires = -1;
         dbs[out->ndbs++] = dbs[i];
     }
@@ -646,34 +648,35 @@ static void gather_dbs(struct view *v, struct changes *out)
 static void flushed(struct view *v, const struct changes *applied)
 {
     size_t n = 0;
-    for (size_t i = 0; i < v->nchanges; i++) {
-        struct change *c = &v->changes[i];
+    for (size_t i = 0; i < v->batch.nchanges; i++) {
+        struct change *c = &v->batch.changes[i];
         if (c->pending && !never_was(c))
             c->now->seq = applied->keys[n++].seq;
         c->pending = false;
     }
-    v->npending = 0;
-    v->trash_flushed = v->ntrash;
-    v->dbs_pending = false;
+    v->batch.npending = 0;
+    v->batch.trash_flushed = v->batch.ntrash;
+    v->batch.dbs_pending = false;
     for (size_t i = 0; i < applied->ndbs; i++)
-        v->db_written[applied->dbs[i].db] = true;
+        v->batch.db_written[applied->dbs[i].db] = true;
     view_items_flushed(v);
-    v->flushed_in_call |= v->wrote || v->steps_wrote;
+    v->call.flushed |= v->call.wrote || v->call.steps_wrote;
 }
 
 enum status view_flush(struct view *v)
 {
-    if (!v->npending && v->items.flushed == v->items.n && v->trash_flushed == v->ntrash && !v->dbs_pending)
+    if (!v->batch.npending && v->batch.items.flushed == v->batch.items.n &&
+        v->batch.trash_flushed == v->batch.ntrash && !v->batch.dbs_pending)
         return ST_OK;
     struct changes c = {0};
     gather_keys(v, &c);
     view_gather_items(v, &c);
     gather_dbs(v, &c);
-    c.trash = v->trash + v->trash_flushed;
-    c.ntrash = v->ntrash - v->trash_flushed;
-    enum status st = store_apply(v->store, &c, v->err);
+    c.trash = v->batch.trash + v->batch.trash_flushed;
+    c.ntrash = v->batch.ntrash - v->batch.trash_flushed;
+    enum status st = store_apply(v->store, &c, v->call.err);
     if (st != ST_OK) {
-        v->poison = st;
+        v->batch.poison = st;
         return st;
     }
     v->stats->rows_written += c.nkeys + c.nitems + c.ngone + c.ntrash + c.ndbs;

@@ -49,46 +49,47 @@ struct item_changes {
 
 #define VIEW_EXPIRED_MARKS 4096
 
-struct view {
-    struct store *store;
-    struct cache *cache;
-    struct residents residents; /* small collections in memory */
-    struct engine_stats *stats;
-    struct engine_tally *tally; /* of the running batch */
-    struct error *err;          /* where the running call's failures are described */
-    int64_t now_us;
-    struct rand rnd;
-    struct form_limit form_limits[ROW_ZSET + 1];
-
-    int64_t ticket;     /* that the running batch's changes will have */
-    int64_t first_seq;  /* see struct store_progress */
-    int64_t durable;    /* what has a ticket up to this may be told of */
-    int64_t dbs_ticket; /* of the last flush or exchange of databases */
-
-    struct db_row *dbs; /* by logical number; counts as of the last commit */
-    uint32_t ndbs;
+/* The databases, by logical number. */
+struct view_dbs {
+    struct db_row *rows; /* counts as of the last commit */
+    uint32_t n;
     uint32_t next_number;
+    int64_t ticket;      /* of the last flush or exchange */
     bool counts_stale;   /* someone else wrote: count again before believing */
     bool counts_unsaved; /* counted again, or not known any more: the next commit says so */
+};
 
-    uint64_t expired_marks[VIEW_EXPIRED_MARKS]; /* of expired keys that were asked for, see view_get */
+/* Keys that clients watch (view_watch.c). */
+struct view_watches {
+    struct view_watch *chains[VIEW_WATCH_CHAINS];
+    size_t n;
+    bool touched;         /* one of them, in this batch */
+    bool touched_in_call; /* ... in the running call */
+};
 
-    struct view_watch *watches[VIEW_WATCH_CHAINS];
-    size_t nwatches;
-    bool touched;      /* one of them, in this batch */
-    bool call_touched; /* ... in the running call */
+/* Reserved ids, from next to before end. */
+struct view_ids {
+    int64_t next, end;
+    bool new_block; /* reserved in the running transaction */
+};
 
-    int64_t id_next, id_end; /* reserved ids; the block ends before id_end */
-    bool id_block_is_new;    /* reserved in the running transaction */
-
-    /* before a batch over tables that others write to: the keys it will use, and what was read of them */
-    struct key_ref *declared;
-    size_t ndeclared, declared_cap;
-    bool declared_everything;
+/* Before a batch where reads are round trips: the keys that it will use, and what was read of them
+   (view_shared.c). */
+struct view_declared {
+    struct key_ref *keys;
+    size_t n, cap;
+    bool everything;
     struct row **loaded;
     size_t nloaded, loaded_cap;
+};
 
-    /* the batch */
+/* What belongs to the running batch: end_batch empties it, a commit makes it clean, a rollback puts it back.
+   The arrays keep their room for the next one. */
+struct view_batch {
+    int64_t now_us;
+    int64_t ticket;    /* that its changes will have */
+    int64_t first_seq; /* see struct store_progress */
+    int64_t durable;   /* what has a ticket up to this may be told of */
     struct change *changes;
     size_t nchanges, changes_cap;
     size_t npending;
@@ -97,46 +98,66 @@ struct view {
     struct trash_row *trash;
     size_t ntrash, trash_cap;
     size_t trash_flushed;
-    struct db_row *dbs_before; /* a copy from before the first change of the batch, when dbs_changed */
+    struct db_row *dbs_before; /* the databases before its first change of them, when dbs_changed */
     uint32_t next_number_before;
     int64_t dbs_ticket_before;
     bool dbs_changed;
     bool dbs_pending;
-    bool *db_written; /* by logical number: this batch has written its row in larder_db already */
-    bool watch_ready;
+    bool *db_written; /* by logical number: its row in larder_db has been written already */
     struct ready_key *ready;
     size_t nready, ready_cap, ready_taken;
+    enum status poison; /* a command failed after its writes had reached the transaction: no commit */
+    bool kept;          /* a call that was kept has changed something; else there is nothing to commit */
+    const struct prefetch *prefetch; /* what the next command will ask for, if known */
+    struct engine_tally *tally;
     struct arena arena;
-    enum status
-        poison; /* a command failed after its writes had reached the transaction: it must not commit */
-    bool kept;  /* a call that was kept has changed something; else there is nothing to commit */
+};
 
-    /* the call */
-    const struct prefetch *prefetch; /* what it will ask for, if known */
+/* What belongs to the running call: engine_enter begins it, view_accept keeps what it did, view_undo takes it
+   back. */
+struct view_call {
+    uint64_t number;
     struct row_undo *undo;
     size_t nundo, undo_cap;
-    size_t call_trash;
-    size_t call_ready;
-    struct db_row *call_dbs; /* as dbs_before, for the running call, when call_dbs_changed */
-    uint32_t call_next_number;
-    bool call_dbs_changed;
-    uint64_t call;        /* its number */
     size_t step_undo;     /* where the running step's entries of undo begin */
-    bool steps_wrote;     /* the steps before the running one changed something */
-    bool wrote;           /* the running one did */
-    int64_t wait;         /* the highest ticket of what the call wrote or saw */
-    bool flushed_in_call; /* something that it wrote is in the running transaction */
+    size_t ntrash_before; /* the lengths of the batch's lists when it began */
+    size_t nready_before;
+    struct db_row *dbs_before; /* the databases before its first change of them, when dbs_changed */
+    uint32_t next_number_before;
+    bool dbs_changed;
+    bool steps_wrote; /* the steps before the running one changed something */
+    bool wrote;       /* the running one did */
+    bool flushed;     /* something that it wrote is in the running transaction */
     bool counts_lookups;
     bool look_only;
+    int64_t wait;      /* the highest ticket of what it wrote or saw */
+    struct error *err; /* where its failures are described */
     struct arena scratch;
+};
+
+struct view {
+    struct store *store;
+    struct cache *cache;        /* rows of keys and items */
+    struct residents residents; /* small collections in memory */
+    struct engine_stats *stats;
+    struct rand rnd;
+    struct form_limit form_limits[ROW_ZSET + 1];
+    uint64_t expired_marks[VIEW_EXPIRED_MARKS]; /* of expired keys that were asked for, see view_get */
+    bool watch_ready;                           /* somebody waits for keys to appear */
+    struct view_dbs dbs;
+    struct view_ids ids;
+    struct view_watches watches;
+    struct view_declared declared;
+    struct view_batch batch;
+    struct view_call call;
 };
 
 /* The running call has seen something that came with this ticket: its reply must not leave before that is
    durable. */
 static inline void view_saw(struct view *v, int64_t ticket)
 {
-    if (ticket > v->wait)
-        v->wait = ticket;
+    if (ticket > v->call.wait)
+        v->call.wait = ticket;
 }
 
 /* The row under a key whatever its state, from memory or the tables; never NULL on success. */

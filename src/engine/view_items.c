@@ -28,7 +28,7 @@ static bool cacheable(const struct item_ref *ref)
 
 const struct item *view_changed_item(const struct view *v, const struct item_ref *ref)
 {
-    if (v->items.n == 0)
+    if (v->batch.items.n == 0)
         return NULL;
     const struct item *i = cache_item(v->cache, ref, item_hash(ref));
     return i && i->dirty ? i : NULL;
@@ -39,7 +39,7 @@ static const struct item *look_up(struct view *v, const struct item_ref *ref, ui
 {
     struct item *i = cache_item(v->cache, ref, hash);
     if (i && i->dirty)
-        view_saw(v, v->ticket);
+        view_saw(v, v->batch.ticket);
     else if (cacheable(ref))
         cache_count_item(v->cache, i);
     return i;
@@ -49,7 +49,8 @@ static const struct item *look_up(struct view *v, const struct item_ref *ref, ui
    After a command that failed midway the transaction's tables have what will not be committed. */
 static void remember(struct view *v, const struct item_ref *ref, const struct item_row *row, uint32_t hash)
 {
-    if (view_shared(v) || v->poison != ST_OK || !cacheable(ref) || (row && row->value.n > CACHE_ITEM_VALUE))
+    if (view_shared(v) || v->batch.poison != ST_OK || !cacheable(ref) ||
+        (row && row->value.n > CACHE_ITEM_VALUE))
         return;
     cache_add_item(v->cache, item_new(ref, row, hash));
 }
@@ -64,8 +65,8 @@ static enum status take_item(void *arg, const struct item_row *row)
 {
     struct item_read *r = arg;
     *r->row = *row;
-    r->row->ref.name = arena_copy(&r->v->scratch, row->ref.name);
-    r->row->value = arena_copy(&r->v->scratch, row->value);
+    r->row->ref.name = arena_copy(&r->v->call.scratch, row->ref.name);
+    r->row->value = arena_copy(&r->v->call.scratch, row->value);
     r->found = true;
     return ST_OK;
 }
@@ -80,7 +81,7 @@ enum status view_item(struct view *v, const struct item_ref *ref, bool *ret_foun
         return ST_OK;
     }
     struct item_read read = {v, ret, false};
-    enum status st = store_get_items(v->store, ref, 1, take_item, &read, v->err);
+    enum status st = store_get_items(v->store, ref, 1, take_item, &read, v->call.err);
     *ret_found = read.found;
     if (st == ST_OK)
         remember(v, ref, read.found ? ret : NULL, hash);
@@ -124,7 +125,7 @@ enum status view_has_items(struct view *v, enum item_table table, int64_t id, co
         }
         struct presence p = {refs, places, ret};
         if (nrefs)
-            st = store_get_items(v->store, refs, nrefs, note_presence, &p, v->err);
+            st = store_get_items(v->store, refs, nrefs, note_presence, &p, v->call.err);
     }
     return st;
 }
@@ -132,13 +133,13 @@ enum status view_has_items(struct view *v, enum item_table table, int64_t id, co
 enum status view_scan_items(struct view *v, const struct item_scan *q, store_item_fn *fn, void *arg)
 {
     enum status st = view_flush(v);
-    return st == ST_OK ? store_scan_items(v->store, q, fn, arg, v->err) : st;
+    return st == ST_OK ? store_scan_items(v->store, q, fn, arg, v->call.err) : st;
 }
 
 enum status view_count_items(struct view *v, const struct item_scan *q, int64_t *ret)
 {
     enum status st = view_flush(v);
-    return st == ST_OK ? store_count_items(v->store, q, ret, v->err) : st;
+    return st == ST_OK ? store_count_items(v->store, q, ret, v->call.err) : st;
 }
 
 /* ---- writing ---- */
@@ -157,10 +158,10 @@ static bool pending(const struct item_changes *t, const struct item *i)
 /* Makes what row says of an item, or its end (row is NULL); fresh: no such item exists. */
 static void change(struct view *v, const struct item_ref *ref, const struct item_row *row, bool fresh)
 {
-    struct item_changes *t = &v->items;
+    struct item_changes *t = &v->batch.items;
     uint32_t hash = item_hash(ref);
     struct item *old = cache_item(v->cache, ref, hash);
-    struct item *now = arena_alloc(&v->arena, sizeof *now);
+    struct item *now = arena_alloc(&v->batch.arena, sizeof *now);
     item_set(now, ref, row, hash);
     now->dirty = 1;
     now->fresh = fresh && !(old && old->dirty);
@@ -185,8 +186,8 @@ static void change(struct view *v, const struct item_ref *ref, const struct item
     else
         cache_add_item(v->cache, now);
     VEC_PUSH(t->undo, t->nundo, t->undo_cap) = (struct item_change){.was = old, .now = now};
-    t->any = v->wrote = true;
-    view_saw(v, v->ticket);
+    t->any = v->call.wrote = true;
+    view_saw(v, v->batch.ticket);
 }
 
 /* Refused here rather than at the commit, where it would fail the whole batch. */
@@ -194,7 +195,7 @@ static enum status put_item(struct view *v, const struct item_row *row, bool fre
 {
     size_t n = row->ref.name.n + row->value.n;
     if (n > STORE_ITEM_BYTES)
-        return error_set(v->err, ST_INVALID, "an item of %zu bytes is larger than a row can be", n);
+        return error_set(v->call.err, ST_INVALID, "an item of %zu bytes is larger than a row can be", n);
     change(v, &row->ref, row, fresh);
     return ST_OK;
 }
@@ -228,7 +229,7 @@ static void put_back(struct view *v, const struct item_change *c)
 
 void view_accept_items(struct view *v)
 {
-    v->items.nundo = 0;
+    v->batch.items.nundo = 0;
 }
 
 /* A change that the running transaction has was undone, so that nothing of the batch will be committed. Until
@@ -245,7 +246,7 @@ static void flush_again(struct item_changes *t, size_t from)
 
 static void undo_item(struct view *v, const struct item_change *u)
 {
-    struct item_changes *t = &v->items;
+    struct item_changes *t = &v->batch.items;
     struct item_change *c = &t->all[u->now->change];
     bool flushed = !pending(t, u->now);
     if (!flushed)
@@ -269,8 +270,8 @@ static void undo_item(struct view *v, const struct item_change *u)
 
 void view_undo_items(struct view *v)
 {
-    while (v->items.nundo)
-        undo_item(v, &v->items.undo[--v->items.nundo]);
+    while (v->batch.items.nundo)
+        undo_item(v, &v->batch.items.undo[--v->batch.items.nundo]);
 }
 
 /* ---- the end of a batch ---- */
@@ -299,7 +300,7 @@ static void settle(struct view *v, struct item *i)
 
 void view_items_committed(struct view *v)
 {
-    struct item_changes *t = &v->items;
+    struct item_changes *t = &v->batch.items;
     for (size_t i = 0; i < t->n; i++) {
         struct item_change *c = &t->all[i];
         if (!c->now->replaced)
@@ -312,7 +313,7 @@ void view_items_committed(struct view *v)
 
 void view_items_rolled_back(struct view *v)
 {
-    struct item_changes *t = &v->items;
+    struct item_changes *t = &v->batch.items;
     while (t->n)
         put_back(v, &t->all[--t->n]);
     clear(t);
@@ -329,10 +330,10 @@ void view_release_items(struct item_changes *t)
 
 void view_gather_items(struct view *v, struct changes *out)
 {
-    const struct item_changes *t = &v->items;
+    const struct item_changes *t = &v->batch.items;
     size_t n = t->n - t->flushed + 1;
-    struct item_row *rows = arena_alloc(&v->scratch, n * sizeof *rows);
-    struct item_ref *gone = arena_alloc(&v->scratch, n * sizeof *gone);
+    struct item_row *rows = arena_alloc(&v->call.scratch, n * sizeof *rows);
+    struct item_ref *gone = arena_alloc(&v->call.scratch, n * sizeof *gone);
     for (size_t i = t->flushed; i < t->n; i++) {
         const struct item *now = t->all[i].now;
         if (now->replaced)
@@ -348,6 +349,6 @@ void view_gather_items(struct view *v, struct changes *out)
 
 void view_items_flushed(struct view *v)
 {
-    v->items.flushed = v->items.n;
-    v->items.bytes = 0;
+    v->batch.items.flushed = v->batch.items.n;
+    v->batch.items.bytes = 0;
 }

@@ -11,6 +11,6 @@ enum status view_probe(struct view *v)
     if (st != ST_OK)
         return st;
     view_discard(v, id, ROW_STRING);
-    view_saw(v, v->ticket);
+    view_saw(v, v->batch.ticket);
     return ST_OK;
 }

@@ -12,7 +12,7 @@
 /* Before keys are walked or counted: whatever was written last may show. */
 static enum status begin_walk(struct view *v)
 {
-    view_saw(v, view_has_changes(v) ? v->ticket : v->ticket - 1);
+    view_saw(v, view_has_changes(v) ? v->batch.ticket : v->batch.ticket - 1);
     return view_flush(v);
 }
 
@@ -47,7 +47,7 @@ enum status view_scan(struct view *v, uint32_t db, int64_t *cursor, uint32_t cou
                       void *arg)
 {
     enum status st = begin_walk(v);
-    struct key_walk w = {.v = v, .number = v->dbs[db].number, .fn = fn, .arg = arg};
+    struct key_walk w = {.v = v, .number = v->dbs.rows[db].number, .fn = fn, .arg = arg};
     struct key_scan q = {
         .db = w.number,
         .order = KEYS_BY_SEQ_DESC,
@@ -58,7 +58,7 @@ enum status view_scan(struct view *v, uint32_t db, int64_t *cursor, uint32_t cou
     while (st == ST_OK && w.found < count && total < count + SCAN_SPARE_ROWS) {
         q.limit = count - w.found;
         w.seen = 0;
-        st = store_scan_keys(v->store, &q, walk_row, &w, v->err);
+        st = store_scan_keys(v->store, &q, walk_row, &w, v->call.err);
         total += w.seen;
         q.seq_below = w.last_seq;
         if (w.seen < q.limit) {
@@ -75,7 +75,7 @@ enum status view_each_key(struct view *v, uint32_t db, struct slice prefix, view
     enum status st = begin_walk(v);
     if (st != ST_OK)
         return st;
-    struct key_walk w = {.v = v, .number = v->dbs[db].number, .fn = fn, .arg = arg};
+    struct key_walk w = {.v = v, .number = v->dbs.rows[db].number, .fn = fn, .arg = arg};
     struct key_scan q = {
         .db = w.number,
         .order = KEYS_BY_KEY,
@@ -83,7 +83,7 @@ enum status view_each_key(struct view *v, uint32_t db, struct slice prefix, view
         .now = view_now(v),
         .limit = UINT32_MAX,
     };
-    return store_scan_keys(v->store, &q, walk_row, &w, v->err);
+    return store_scan_keys(v->store, &q, walk_row, &w, v->call.err);
 }
 
 enum status view_page_keys(struct view *v, uint32_t db, const struct key_range *range, uint32_t rows,
@@ -91,7 +91,7 @@ enum status view_page_keys(struct view *v, uint32_t db, const struct key_range *
 {
     enum status st = begin_walk(v);
     struct key_walk w = {
-        .v = v, .number = v->dbs[db].number, .fn = fn, .arg = arg, .arena = arena, .limit = rows};
+        .v = v, .number = v->dbs.rows[db].number, .fn = fn, .arg = arg, .arena = arena, .limit = rows};
     struct key_scan q = {
         .db = w.number,
         .order = KEYS_BY_KEY,
@@ -110,7 +110,7 @@ enum status view_page_keys(struct view *v, uint32_t db, const struct key_range *
         q.before = *after;
     }
     if (st == ST_OK)
-        st = store_scan_keys(v->store, &q, walk_row, &w, v->err);
+        st = store_scan_keys(v->store, &q, walk_row, &w, v->call.err);
     *after = w.last;
     return st;
 }
@@ -134,7 +134,7 @@ static enum status highest_seq(struct view *v, int64_t below, int64_t *ret)
 {
     struct key_walk top = {.v = v, .number = UINT32_MAX}; /* matches no database */
     struct key_scan q = {.order = KEYS_BY_SEQ_DESC, .seq_below = below, .limit = 1};
-    enum status st = store_scan_keys(v->store, &q, walk_row, &top, v->err);
+    enum status st = store_scan_keys(v->store, &q, walk_row, &top, v->call.err);
     *ret = top.last_seq;
     return st;
 }
@@ -143,15 +143,15 @@ static enum status highest_seq(struct view *v, int64_t below, int64_t *ret)
    not there yet. */
 static int64_t random_seq(struct view *v, int64_t table, int64_t all)
 {
-    int64_t pending = all >= v->first_seq && v->first_seq ? all - v->first_seq + 1 : 0;
+    int64_t pending = all >= v->batch.first_seq && v->batch.first_seq ? all - v->batch.first_seq + 1 : 0;
     int64_t pick = (int64_t)rand_below(&v->rnd, (uint64_t)(table + pending));
-    return pick < table ? pick + 2 : v->first_seq + (pick - table) + 1;
+    return pick < table ? pick + 2 : v->batch.first_seq + (pick - table) + 1;
 }
 
 enum status view_random_key(struct view *v, uint32_t db, struct arena *arena, struct slice *ret)
 {
     struct pick p = {.arena = arena};
-    struct key_walk w = {.v = v, .number = v->dbs[db].number, .fn = pick_first, .arg = &p};
+    struct key_walk w = {.v = v, .number = v->dbs.rows[db].number, .fn = pick_first, .arg = &p};
     int64_t all = 0, table = 0;
     enum status st = begin_walk(v);
     if (st == ST_OK)
@@ -161,11 +161,11 @@ enum status view_random_key(struct view *v, uint32_t db, struct arena *arena, st
     struct key_scan q = {.order = KEYS_BY_SEQ_DESC, .now = view_now(v), .limit = RANDOM_ROWS};
     for (int i = 0; st == ST_OK && all && !w.found && i < RANDOM_TRIES; i++) {
         q.seq_below = random_seq(v, table, all);
-        st = store_scan_keys(v->store, &q, walk_row, &w, v->err);
+        st = store_scan_keys(v->store, &q, walk_row, &w, v->call.err);
     }
     struct key_scan every = {.db = w.number, .order = KEYS_BY_KEY, .now = q.now, .limit = UINT32_MAX};
     if (st == ST_OK && all && !w.found)
-        st = store_scan_keys(v->store, &every, walk_row, &w, v->err);
+        st = store_scan_keys(v->store, &every, walk_row, &w, v->call.err);
     *ret = p.key;
     return st;
 }
@@ -174,31 +174,31 @@ enum status view_random_key(struct view *v, uint32_t db, struct arena *arena, st
    view_flush); the counts kept in the view are those of before the batch. */
 static enum status recount(struct view *v)
 {
-    struct db_row *now = arena_alloc(&v->scratch, v->ndbs * sizeof *now);
+    struct db_row *now = arena_alloc(&v->call.scratch, v->dbs.n * sizeof *now);
     view_counts(v, now);
-    for (uint32_t i = 0; i < v->ndbs; i++) {
+    for (uint32_t i = 0; i < v->dbs.n; i++) {
         int64_t keys, expires;
-        enum status st = store_count_keys(v->store, v->dbs[i].number, &keys, &expires, v->err);
+        enum status st = store_count_keys(v->store, v->dbs.rows[i].number, &keys, &expires, v->call.err);
         if (st != ST_OK)
             return st;
-        v->dbs[i].keys += keys - now[i].keys;
-        v->dbs[i].expires += expires - now[i].expires;
+        v->dbs.rows[i].keys += keys - now[i].keys;
+        v->dbs.rows[i].expires += expires - now[i].expires;
     }
-    v->counts_stale = false;
-    v->counts_unsaved = true;
+    v->dbs.counts_stale = false;
+    v->dbs.counts_unsaved = true;
     return ST_OK;
 }
 
 enum status view_db_size(struct view *v, uint32_t db, int64_t *ret_keys, int64_t *ret_expires)
 {
     enum status st = begin_walk(v);
-    if (st == ST_OK && v->counts_stale)
+    if (st == ST_OK && v->dbs.counts_stale)
         st = recount(v);
     int64_t dead = 0, expired = 0;
-    struct db_row *now = arena_alloc(&v->scratch, v->ndbs * sizeof *now);
+    struct db_row *now = arena_alloc(&v->call.scratch, v->dbs.n * sizeof *now);
     view_counts(v, now);
     if (st == ST_OK && now[db].keys > 0)
-        st = store_count_dead(v->store, now[db].number, view_now(v), &dead, &expired, v->err);
+        st = store_count_dead(v->store, now[db].number, view_now(v), &dead, &expired, v->call.err);
     *ret_keys = now[db].keys - dead;
     *ret_expires = now[db].expires - expired;
     return st;

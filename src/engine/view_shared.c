@@ -20,13 +20,14 @@ bool view_wants_declarations(const struct view *v)
 
 void view_declare(struct view *v, uint32_t db, struct slice key)
 {
-    if (db < v->ndbs)
-        VEC_PUSH(v->declared, v->ndeclared, v->declared_cap) = (struct key_ref){v->dbs[db].number, key};
+    if (db < v->dbs.n)
+        VEC_PUSH(v->declared.keys, v->declared.n, v->declared.cap) =
+            (struct key_ref){v->dbs.rows[db].number, key};
 }
 
 void view_declare_everything(struct view *v)
 {
-    v->declared_everything = true;
+    v->declared.everything = true;
 }
 
 static int by_place(const void *a, const void *b)
@@ -41,7 +42,8 @@ static enum status take_row(void *arg, const struct key_row *k)
 {
     struct view *v = arg;
     if (row_sound(k)) /* else whoever asks for it finds out */
-        VEC_PUSH(v->loaded, v->nloaded, v->loaded_cap) = row_new(k, cache_hash(k->db, k->key));
+        VEC_PUSH(v->declared.loaded, v->declared.nloaded, v->declared.loaded_cap) =
+            row_new(k, cache_hash(k->db, k->key));
     return ST_OK;
 }
 
@@ -49,31 +51,31 @@ static enum status take_row(void *arg, const struct key_row *k)
 static void sort_declared(struct view *v)
 {
     size_t n = 0;
-    if (v->ndeclared > 1)
-        qsort(v->declared, v->ndeclared, sizeof *v->declared, by_place);
-    for (size_t i = 0; i < v->ndeclared; i++)
-        if (i == 0 || by_place(&v->declared[n - 1], &v->declared[i]) != 0)
-            v->declared[n++] = v->declared[i];
-    v->ndeclared = n;
+    if (v->declared.n > 1)
+        qsort(v->declared.keys, v->declared.n, sizeof *v->declared.keys, by_place);
+    for (size_t i = 0; i < v->declared.n; i++)
+        if (i == 0 || by_place(&v->declared.keys[n - 1], &v->declared.keys[i]) != 0)
+            v->declared.keys[n++] = v->declared.keys[i];
+    v->declared.n = n;
 }
 
 struct store_declared view_declared(struct view *v)
 {
     sort_declared(v);
-    for (size_t i = 0; i < v->nloaded; i++) /* of a try that failed */
-        row_free(v->loaded[i]);
-    v->nloaded = 0;
-    return (struct store_declared){.keys = v->declared,
-                                   .nkeys = v->ndeclared,
-                                   .everything = v->declared_everything,
+    for (size_t i = 0; i < v->declared.nloaded; i++) /* of a try that failed */
+        row_free(v->declared.loaded[i]);
+    v->declared.nloaded = 0;
+    return (struct store_declared){.keys = v->declared.keys,
+                                   .nkeys = v->declared.n,
+                                   .everything = v->declared.everything,
                                    .fn = take_row,
                                    .arg = v};
 }
 
 static bool in_use(const struct view *v, uint32_t number)
 {
-    for (uint32_t i = 0; i < v->ndbs; i++)
-        if (v->dbs[i].number == number)
+    for (uint32_t i = 0; i < v->dbs.n; i++)
+        if (v->dbs.rows[i].number == number)
             return true;
     return false;
 }
@@ -81,11 +83,11 @@ static bool in_use(const struct view *v, uint32_t number)
 /* What was read of the declared keys, and that there is nothing of the others. */
 static void take_declared(struct view *v)
 {
-    for (size_t i = 0; i < v->nloaded; i++)
-        cache_add(v->cache, v->loaded[i]);
-    v->nloaded = 0;
-    for (size_t i = 0; i < v->ndeclared; i++) {
-        const struct key_ref *k = &v->declared[i];
+    for (size_t i = 0; i < v->declared.nloaded; i++)
+        cache_add(v->cache, v->declared.loaded[i]);
+    v->declared.nloaded = 0;
+    for (size_t i = 0; i < v->declared.n; i++) {
+        const struct key_ref *k = &v->declared.keys[i];
         uint32_t hash = cache_hash(k->db, k->key);
         if (in_use(v, k->db) && !cache_find(v->cache, k->db, k->key, hash)) {
             struct key_row absent = {.db = k->db, .key = k->key, .type = ROW_NONE};
@@ -97,8 +99,8 @@ static void take_declared(struct view *v)
 
 void view_begin_shared(struct view *v)
 {
-    v->now_us = store_now_us(v->store);
-    v->counts_stale = v->counts_unsaved = false;
+    v->batch.now_us = store_now_us(v->store);
+    v->dbs.counts_stale = v->dbs.counts_unsaved = false;
     cache_drop(v->cache);
     residents_drop_all(&v->residents);
     take_declared(v);
@@ -109,36 +111,36 @@ enum status view_load_declared(struct view *v, struct error *err)
     enum status st = ST_OK;
     size_t n = 0;
     sort_declared(v);
-    for (size_t i = 0; i < v->ndeclared; i++) {
-        const struct key_ref *k = &v->declared[i];
+    for (size_t i = 0; i < v->declared.n; i++) {
+        const struct key_ref *k = &v->declared.keys[i];
         if (!cache_find(v->cache, k->db, k->key, cache_hash(k->db, k->key)))
-            v->declared[n++] = *k;
+            v->declared.keys[n++] = *k;
     }
-    v->ndeclared = n;
-    if (n > 0 && (st = store_get_keys(v->store, v->declared, n, take_row, v, err)) == ST_OK)
+    v->declared.n = n;
+    if (n > 0 && (st = store_get_keys(v->store, v->declared.keys, n, take_row, v, err)) == ST_OK)
         take_declared(v);
-    for (size_t i = 0; i < v->nloaded; i++)
-        row_free(v->loaded[i]);
-    v->nloaded = 0;
+    for (size_t i = 0; i < v->declared.nloaded; i++)
+        row_free(v->declared.loaded[i]);
+    v->declared.nloaded = 0;
     view_undeclare(v);
     return st;
 }
 
 enum status view_fetch_declared(struct view *v)
 {
-    return view_load_declared(v, v->err);
+    return view_load_declared(v, v->call.err);
 }
 
 void view_undeclare(struct view *v)
 {
-    v->ndeclared = 0;
-    v->declared_everything = false;
+    v->declared.n = 0;
+    v->declared.everything = false;
 }
 
 void view_shared_release(struct view *v)
 {
-    for (size_t i = 0; i < v->nloaded; i++)
-        row_free(v->loaded[i]);
-    mem_free(v->loaded);
-    mem_free(v->declared);
+    for (size_t i = 0; i < v->declared.nloaded; i++)
+        row_free(v->declared.loaded[i]);
+    mem_free(v->declared.loaded);
+    mem_free(v->declared.keys);
 }

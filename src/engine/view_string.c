@@ -77,7 +77,7 @@ static enum status each_chunk(struct view *v, int64_t id, int64_t pos, struct pi
     if (changed)
         st = emit_piece(p, (struct slice){changed->value, changed->nvalue});
     else
-        st = store_get_items(v->store, &ref, 1, emit_item, p, v->err);
+        st = store_get_items(v->store, &ref, 1, emit_item, p, v->call.err);
     return st == ST_OK && !p->found ? emit_piece(p, (struct slice){"", 0}) : st;
 }
 
@@ -169,7 +169,7 @@ static enum status write_chunks(struct view *v, int64_t id, int64_t off, struct 
             if (st != ST_OK)
                 return st;
             size_t len = old.n > from + n ? old.n : from + n;
-            char *merged = arena_alloc(&v->arena, len);
+            char *merged = arena_alloc(&v->batch.arena, len);
             chunk_copy(merged, old, 0, len);
             memcpy(merged + from, piece.p, n);
             piece = slice_of(merged, len);
@@ -185,7 +185,7 @@ static enum status write_chunks(struct view *v, int64_t id, int64_t off, struct 
 static enum status write_inline(struct view *v, uint32_t db, struct slice key, struct row_draft *d,
                                 struct slice old, int64_t off, struct slice data)
 {
-    char *merged = arena_alloc(&v->scratch, (size_t)d->size + 1);
+    char *merged = arena_alloc(&v->call.scratch, (size_t)d->size + 1);
     chunk_copy(merged, old, 0, (size_t)d->size);
     if (data.n)
         memcpy(merged + off, data.p, data.n);
@@ -215,7 +215,7 @@ enum status view_write_range(struct view *v, uint32_t db, struct slice key, int6
     } else {
         st = view_new_id(v, &d.id);
         if (st == ST_OK && r)
-            st = write_chunks(v, d.id, 0, arena_copy(&v->arena, row_value(r)));
+            st = write_chunks(v, d.id, 0, arena_copy(&v->batch.arena, row_value(r)));
         if (st != ST_OK)
             return st;
     }

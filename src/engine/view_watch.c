@@ -7,20 +7,20 @@
 
 static struct view_watch **chain(struct view *v, struct slice key)
 {
-    return &v->watches[hash_bytes(key, 0) % VIEW_WATCH_CHAINS];
+    return &v->watches.chains[hash_bytes(key, 0) % VIEW_WATCH_CHAINS];
 }
 
 void view_watch(struct view *v, struct view_watch *w)
 {
     struct view_watch **head = chain(v, w->key);
     w->touched = w->unsettled = w->in_call = false;
-    w->count = &v->nwatches;
+    w->count = &v->watches.n;
     w->link = head;
     w->next = *head;
     if (w->next)
         w->next->link = &w->next;
     *head = w;
-    v->nwatches++;
+    v->watches.n++;
 }
 
 void view_unwatch(struct view_watch *w)
@@ -34,16 +34,16 @@ void view_unwatch(struct view_watch *w)
 static void touch(struct view *v, struct view_watch *w)
 {
     if (!w->touched)
-        w->touched = w->unsettled = w->in_call = v->touched = v->call_touched = true;
+        w->touched = w->unsettled = w->in_call = v->watches.touched = v->watches.touched_in_call = true;
 }
 
 void view_settle_call_watches(struct view *v, bool kept)
 {
-    if (!v->call_touched)
+    if (!v->watches.touched_in_call)
         return;
-    v->call_touched = false;
+    v->watches.touched_in_call = false;
     for (size_t i = 0; i < VIEW_WATCH_CHAINS; i++) {
-        for (struct view_watch *w = v->watches[i]; w; w = w->next) {
+        for (struct view_watch *w = v->watches.chains[i]; w; w = w->next) {
             w->touched &= kept || !w->in_call;
             w->in_call = false;
         }
@@ -52,11 +52,11 @@ void view_settle_call_watches(struct view *v, bool kept)
 
 void view_settle_watches(struct view *v, bool committed)
 {
-    if (!v->touched)
+    if (!v->watches.touched)
         return;
-    v->touched = false;
+    v->watches.touched = false;
     for (size_t i = 0; i < VIEW_WATCH_CHAINS; i++) {
-        for (struct view_watch *w = v->watches[i]; w; w = w->next) {
+        for (struct view_watch *w = v->watches.chains[i]; w; w = w->next) {
             w->touched &= committed || !w->unsettled;
             w->unsettled = false;
         }
@@ -66,7 +66,7 @@ void view_settle_watches(struct view *v, bool committed)
 void view_touch(struct view *v, uint32_t number, struct slice key)
 {
     for (struct view_watch *w = *chain(v, key); w; w = w->next)
-        if (v->dbs[w->db].number == number && slice_eq(w->key, key))
+        if (v->dbs.rows[w->db].number == number && slice_eq(w->key, key))
             touch(v, w);
 }
 
@@ -76,7 +76,7 @@ enum status view_tombstone(struct view *v, uint32_t db, struct slice key, int64_
     *ret = 0;
     if (!view_shared(v))
         return ST_OK;
-    enum status st = view_row(v, v->dbs[db].number, key, &r);
+    enum status st = view_row(v, v->dbs.rows[db].number, key, &r);
     if (st == ST_OK && !row_live(r, view_now(v)))
         *ret = r->version;
     return st;
@@ -93,8 +93,8 @@ static enum status touch_if_in(struct view *v, struct view_watch *w, uint32_t db
 
 enum status view_touch_swapped(struct view *v, uint32_t a, uint32_t b)
 {
-    for (size_t i = 0; i < VIEW_WATCH_CHAINS && v->nwatches && a != b; i++)
-        for (struct view_watch *w = v->watches[i]; w; w = w->next) {
+    for (size_t i = 0; i < VIEW_WATCH_CHAINS && v->watches.n && a != b; i++)
+        for (struct view_watch *w = v->watches.chains[i]; w; w = w->next) {
             if (w->db != a && w->db != b)
                 continue;
             enum status st = touch_if_in(v, w, a);

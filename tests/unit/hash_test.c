@@ -195,7 +195,7 @@ static void batch(struct tester *t, bool grow, bool may_fail)
         (void)engine_leave(t->w.engine, keep);
         if (!keep)
             t->now = t->before_call;
-        if (t->w.view->poison != ST_OK)
+        if (t->w.view->batch.poison != ST_OK)
             break;
         if (pick(t, 3) == 0)
             compare(t);
