@@ -329,8 +329,8 @@ enum status coll_put_known(struct coll *c, const struct coll_item *item, const s
     enum status st = coll_prepare(c);
     if (st == ST_OK && !old)
         st = revive(c, item->name, &room, &old);
-    if (item->expire_at != EXPIRE_NEVER && (c->first == 0 || item->expire_at < c->first))
-        c->first = item->expire_at;
+    if (item->expire_at != EXPIRE_NEVER && (c->first_expiry == 0 || item->expire_at < c->first_expiry))
+        c->first_expiry = item->expire_at;
     if (st == ST_OK && c->type == ROW_ZSET)
         st = coll_zset_change(c, old, item);
     if (st != ST_OK)

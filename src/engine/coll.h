@@ -1,10 +1,10 @@
-/* Collections as handlers see them: the items of one key. Where they are (whole in memory, or only in the
-   tables) is decided here:
+/* Collections as handlers see them: the items of one key. Where they are is decided here:
 
-     up to COLL_RESIDENT items   all in memory once used; every operation is a memory operation
-     larger                      each operation reads and writes the rows it needs, and those found by name
-   stay in memory (view_known.c); order, ranges and random access go through the tables' indexes, after this
-   batch's changes have been brought into the transaction
+   - Up to COLL_RESIDENT_LOAD items are all in memory once the collection is used (resident.h), and stay there
+     while it grows up to COLL_RESIDENT_MAX: every operation is a memory operation.
+   - A larger one is in the tables. Each operation reads and writes the rows it needs, and items found by name
+     stay in the cache one by one (cache.h). Order, ranges and random access go through the tables' indexes,
+     after this batch's changes have been brought into the transaction.
 
    A handler opens a collection, changes items, and saves: the key row then gets its new size (or goes, when
    nothing is left). An item's cost never depends on how many others there are, but for what the operation

@@ -8,12 +8,12 @@
    So no command pays for fields that others let expire: neither the one that happens to come first after a
    million of them have ended in the same second, nor a read, which would have to become a write. All that a
    command needs is to know how many expired fields there are, and that is counted once and then carried on:
-   the key's `first` says that there are none before some moment; up to COLL_RESIDENT_LOAD fields are looked
-   at in memory; of larger hashes the count is kept with the moment it is true for, and what has expired since
-   then is counted by the index (id, expire_at) and added.
+   the key's first_expiry says that there are none before some moment; up to COLL_RESIDENT_LOAD fields are
+   looked at in memory; of larger hashes the count is kept with the moment it is true for, and what has
+   expired since then is counted by the index (id, expire_at) and added.
 
-   `first` may be too early, after the field that it stood for has gone or lost its expiry. It is never too
-   late. The sweeper sets it right when its time has come. Hashes without expiring fields have 0 there and
+   first_expiry may be too early, after the field that it stood for has gone or lost its expiry. It is never
+   too late. The sweeper sets it right when its time has come. Hashes without expiring fields have 0 there and
    take no notice of any of this. */
 #include "engine/coll_internal.h"
 
@@ -237,7 +237,7 @@ enum status coll_purge(struct view *v, uint32_t db, struct slice key, uint32_t m
         return st;
     st = take_gone(c, &gone);
     if (st == ST_OK && c->expired == 0)
-        st = earliest(c, &c->first);
+        st = earliest(c, &c->first_expiry);
     if (st == ST_OK)
         save_purged(c, row, gone.n);
     v->stats->expired_fields += gone.n;

@@ -15,7 +15,12 @@ struct coll {
     int64_t id;     /* 0: none yet */
     int64_t row_id; /* what the key's row has as its id */
     int64_t size;   /* items in the tables, expired fields included */
-    int64_t first;
+    union {         /* as in struct key_row */
+        int64_t first;
+        int64_t first_pos;    /* of a list */
+        int64_t first_expiry; /* of a hash */
+        int64_t next_block;   /* of a sorted set */
+    };
     int64_t expired; /* a hash's fields that have expired: nobody sees them */
     bool due;        /* it may have any */
     int64_t expire_at;
@@ -49,8 +54,8 @@ struct coll_walk {
 };
 enum status coll_walk_row(void *walk, const struct item_row *row) MUST_CHECK;
 
-/* Walks over rows of which n have to be there. More are as wrong as fewer: n may have been announced in a
-   reply, and memory set aside for so many. */
+/* Walks over rows of which n have to be there. More are as wrong as fewer: a reply may have said n
+   already, and memory been set aside for so many. */
 enum status coll_walk_all(struct coll *c, const struct item_scan *q, int64_t n, coll_fn *fn,
                           void *arg) MUST_CHECK;
 
@@ -70,7 +75,7 @@ enum status coll_renumber(struct coll *c, const int64_t *gone, size_t n) MUST_CH
 void coll_keep_expired(struct coll *c);
 
 /* Removes up to max fields of a hash that have expired, or all of it when nothing else is left, and sets
-   `first` right. *ret_rows: how many rows that took, 0 when there was nothing to do. */
+   first_expiry right. *ret_rows: how many rows that took, 0 when there was nothing to do. */
 enum status coll_purge(struct view *v, uint32_t db, struct slice key, uint32_t max,
                        uint32_t *ret_rows) MUST_CHECK;
 

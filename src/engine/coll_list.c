@@ -1,4 +1,4 @@
-/* Lists: item i is the row at position first + i. Pushing and popping touch one row at either end; in the
+/* Lists: item i is the row at position first_pos + i. Pushing and popping touch one row at either end; in the
    middle the shorter side moves by one place. */
 #include "engine/coll.h"
 
@@ -11,7 +11,7 @@
 
 static struct item_ref ref_at(const struct coll *c, int64_t i)
 {
-    return (struct item_ref){.table = ITEM_LIST, .id = c->id, .pos = c->first + i};
+    return (struct item_ref){.table = ITEM_LIST, .id = c->id, .pos = c->first_pos + i};
 }
 
 enum status coll_index(struct coll *c, int64_t i, struct slice *ret)
@@ -44,7 +44,7 @@ enum status coll_push(struct coll *c, bool front, struct slice value)
     enum status st = coll_prepare(c);
     if (st != ST_OK)
         return st;
-    c->first -= front;
+    c->first_pos -= front;
     st = put_row(c, front ? 0 : c->size, value, true);
     COLL_RESIDENT(c, resident_insert(c->res, front ? 0 : c->res->size, value));
     c->size++;
@@ -62,7 +62,7 @@ enum status coll_pop(struct coll *c, bool front, struct slice *ret)
     struct item_ref ref = ref_at(c, i);
     st = view_del_item(c->v, &ref);
     COLL_RESIDENT(c, resident_erase(c->res, (size_t)i));
-    c->first += front;
+    c->first_pos += front;
     c->size--;
     return st;
 }
@@ -97,7 +97,7 @@ enum status coll_insert(struct coll *c, int64_t i, struct slice value)
     if (i < c->size / 2) {
         for (int64_t k = 0; st == ST_OK && k < i; k++)
             st = copy_row(c, k, k - 1);
-        c->first--;
+        c->first_pos--;
     } else {
         for (int64_t k = c->size - 1; st == ST_OK && k >= i; k--)
             st = copy_row(c, k, k + 1);
@@ -142,7 +142,7 @@ enum status coll_erase(struct coll *c, int64_t i, int64_t n)
         return st;
     for (int64_t k = 0; k < n; k++)
         COLL_RESIDENT(c, resident_erase(c->res, (size_t)i));
-    c->first += left ? n : 0;
+    c->first_pos += left ? n : 0;
     c->size -= n;
     return ST_OK;
 }
@@ -198,8 +198,8 @@ enum status coll_range(struct coll *c, int64_t from, int64_t to, bool reverse, c
         .reverse = reverse,
         .has_min = true,
         .has_max = true,
-        .min = c->first + from,
-        .max = c->first + to,
+        .min = c->first_pos + from,
+        .max = c->first_pos + to,
         .limit = UINT32_MAX,
     };
     return to < from ? ST_OK : coll_walk_all(c, &q, to - from + 1, fn, arg);
@@ -227,7 +227,7 @@ static enum status keep_copy(struct coll *c, int64_t from, int64_t to)
     if (st != ST_OK)
         return st;
     c->id = 0;
-    c->size = c->first = 0;
+    c->size = c->first_pos = 0;
     c->res = NULL;
     for (size_t i = 0; st == ST_OK && i < k.n; i++)
         st = coll_push(c, false, k.values[i]);

@@ -8,7 +8,7 @@
    A set that has just outgrown memory has no rows of blocks yet and counts as one block. The first write to
    it makes rows, and when a command is done, blocks that have grown too large are divided. A block that gets
    small is joined with its neighbour, and a set that is in memory again loses its blocks at the next write.
-   The key row knows: `first` of a sorted set is the next number for a block, 0 as long as there are none. */
+   The key row knows: next_block is the next number for one, 0 as long as there are none. */
 #include "engine/coll.h"
 
 #include <assert.h>
@@ -39,7 +39,7 @@ static struct item_scan every_block(const struct coll *c)
 
 static enum status read_blocks(struct coll *c, struct blocks *b)
 {
-    if (c->first == 0) {
+    if (c->next_block == 0) {
         blocks_insert(b, 0, -INFINITY, EMPTY)->count = c->size;
         return ST_OK;
     }
@@ -95,9 +95,9 @@ static enum status put_block(struct coll *c, struct block *b)
 {
     bool fresh = b->number == 0;
     if (fresh) {
-        if (c->first == 0)
-            c->first = 1;
-        b->number = c->first++;
+        if (c->next_block == 0)
+            c->next_block = 1;
+        b->number = c->next_block++;
     }
     struct item_row row = {
         .ref = block_ref(c, b->number),
@@ -150,14 +150,14 @@ static enum status drop_blocks(struct coll *c)
         st = view_del_item(c->v, &gone);
     }
     blocks_free(b);
-    c->first = 0;
+    c->next_block = 0;
     return st;
 }
 
 enum status coll_zset_change(struct coll *c, const struct coll_item *was, const struct coll_item *now)
 {
     if (c->res)
-        return c->first ? drop_blocks(c) : ST_OK;
+        return c->next_block ? drop_blocks(c) : ST_OK;
     if (was && now && !(was->score < now->score) && !(was->score > now->score))
         return ST_OK;
     struct resident *r;

@@ -69,7 +69,7 @@ void engine_add_tally(struct engine_stats *to, const struct engine_tally *t);
 /* What the engine has in memory, in bytes. */
 struct engine_memory {
     size_t rows;        /* cached rows and their table */
-    size_t collections; /* items of collections that are kept whole */
+    size_t collections; /* items of small collections, and rank blocks */
     size_t changes;     /* what waits for the commit */
     size_t store;       /* what is committed and not in the tables yet */
 };

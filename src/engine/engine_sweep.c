@@ -1,8 +1,10 @@
 /* Removing what is dead, step by step, between batches. Who removes what:
 
-     expired fields of hashes   here, as a command would: numbers, sizes and what is in memory stay right
-     expired keys               here too, when the store keeps rows in memory (they may be newer there than in
-   the tables); else the store, by its index deleted rows, trash        the store
+   - Expired fields of hashes: the engine, as a command would; numbers, sizes and what is in memory stay
+   right.
+   - Expired keys: the engine too, when the store keeps rows in memory, where they may be newer than in the
+     tables; else the store, by its index.
+   - Deleted rows and trash: the store.
 
    None of it has to be durable: what a crash brings back is dead, and removed again. */
 #include "base/clock.h"

@@ -1,4 +1,5 @@
-/* Small collections, whole in memory: what the tables hold plus what the running batch changed.
+/* Small collections, all of whose items are in memory: what the tables hold plus what the running batch
+   changed.
 
    A resident is only a copy that answers faster. Whoever doubts it (a command that failed midway, a commit
    that failed, another process's write) drops it, and the next use reads the rows again. So nothing here

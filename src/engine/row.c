@@ -43,7 +43,7 @@ struct row *row_new(const struct key_row *k, uint32_t hash)
         .ticket = k->ticket,
     };
     if (ext) {
-        struct row_ext e = {k->id, k->size, k->first};
+        struct row_ext e = {.id = k->id, .size = k->size, .first = k->first};
         memcpy(r->data, &e, sizeof e);
     }
     if (k->key.n)

@@ -60,7 +60,12 @@ enum row_form {
 struct row_ext {
     int64_t id;
     int64_t size;
-    int64_t first;
+    union { /* as in struct key_row */
+        int64_t first;
+        int64_t first_pos;    /* of a list */
+        int64_t first_expiry; /* of a hash */
+        int64_t next_block;   /* of a sorted set */
+    };
 };
 
 /* The database's number in the tables. */
@@ -82,7 +87,7 @@ static inline struct slice row_value(const struct row *r)
 
 static inline struct row_ext row_items(const struct row *r)
 {
-    struct row_ext e = {0, 0, 0};
+    struct row_ext e = {.id = 0};
     if (r->ext)
         memcpy(&e, r->data, sizeof e);
     return e;

@@ -69,7 +69,7 @@ enum status view_fetch_declared(struct view *v) MUST_CHECK;
 /* A key that a command of this batch will ask for: its row is brought near the processor while others run.
    view_prefetch begins, with what the next two steps take, each a few commands later. view_prefetch_now: the
    command is next, and what it asks for as exactly this slice need not be hashed again. Until the next call
-   or the end of the batch e and the bytes of its key stay as they are; NULL: nothing is expected. Only hints.
+   or the end of the batch e and the bytes of its key stay as they are; NULL: it is not known. Only hints.
  */
 struct prefetch {
     struct slice key;

@@ -166,7 +166,7 @@ enum status view_row(struct view *v, uint32_t number, struct slice key, struct r
 /* A hash of which fields may have expired; when not, none has. */
 static inline bool view_hash_due(const struct view *v, const struct row_ext *e)
 {
-    return e->first != 0 && e->first <= view_now(v);
+    return e->first_expiry != 0 && e->first_expiry <= view_now(v);
 }
 
 /* How many fields of a hash have expired and are still in the tables (coll_expire.c). */
