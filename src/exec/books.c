@@ -63,6 +63,7 @@ void books_sum(const struct books *b, struct executor_stats *to)
         uint32_t which = b->events[i].which;
         switch (b->events[i].kind) {
         case BOOKS_REJECTED:
+        case BOOKS_FAILED:
             break;
         case BOOKS_DATABASE_ERROR:
             to->database_errors[which]++;

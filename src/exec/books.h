@@ -20,13 +20,13 @@ struct executor_stats;
 /* A command has run. */
 struct books_call {
     uint32_t command; /* its index */
-    uint32_t failed;  /* 1, or 0 */
     int64_t us;
 };
 
 /* Something else that is counted. */
 enum books_kind {
     BOOKS_REJECTED,       /* a command, by its index */
+    BOOKS_FAILED,         /* so, one that has run */
     BOOKS_DATABASE_ERROR, /* by its status */
     BOOKS_HTTP_ANSWER,    /* by its status */
     BOOKS_CLOSED,         /* a connection, by the reason */
@@ -82,11 +82,11 @@ void books_empty(struct books *b);
 
 void books_grow(struct books *b);
 
-static inline void books_add_call(struct books *b, int index, int64_t us, bool failed)
+static inline void books_add_call(struct books *b, int index, int64_t us)
 {
     if (__builtin_expect(b->ncalls == b->cap_calls, 0))
         books_grow(b);
-    b->calls[b->ncalls++] = (struct books_call){.command = (uint32_t)index, .failed = failed, .us = us};
+    b->calls[b->ncalls++] = (struct books_call){.command = (uint32_t)index, .us = us};
 }
 
 void books_count(struct books *b, enum books_kind kind, uint32_t which);

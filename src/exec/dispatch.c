@@ -119,6 +119,14 @@ static void note_call(const struct call *call, int64_t us)
         books_note(&call->executor->books, call, &note);
 }
 
+/* said: it has told its client so. */
+static void note_failed(const struct call *call, bool said)
+{
+    books_count(&call->executor->books, BOOKS_FAILED, (uint32_t)command_index(call->cmd));
+    if (said)
+        executor_note_error(call->executor, call->reply->code);
+}
+
 /* CLIENT REPLY: what was said since mark does not leave while replies are off or skipped. */
 static void silence(struct session *session, struct reply *reply, size_t mark)
 {
@@ -140,10 +148,9 @@ static inline void keep_books(const struct call *call, int64_t start, uint64_t e
     int64_t end = clock_mono_us();
     int64_t us = end - start;
     executor->clock_us = end;
-    bool said = call->reply->errors != errors_were;
-    books_add_call(&executor->books, command_index(cmd), us, said || ends_outer);
-    if (UNLIKELY(said))
-        executor_note_error(executor, call->reply->code);
+    books_add_call(&executor->books, command_index(cmd), us);
+    if (UNLIKELY(call->reply->errors != errors_were || ends_outer))
+        note_failed(call, call->reply->errors != errors_were);
     if (UNLIKELY((uint64_t)us >= (uint64_t)executor->config->slowlog_log_slower_than ||
                  executor->config->latency_monitor_threshold_ms ||
                  atomic_load_explicit(&executor->server->nmonitors, memory_order_relaxed)))

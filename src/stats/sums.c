@@ -132,10 +132,13 @@ static void add_books(struct command_sums *t, const struct books *b, uint32_t in
             continue;
         t->calls++;
         t->us += (uint64_t)b->calls[i].us;
-        t->failed += b->calls[i].failed;
     }
-    for (size_t i = 0; i < b->nevents; i++)
-        t->rejected += b->events[i].kind == BOOKS_REJECTED && b->events[i].which == index;
+    for (size_t i = 0; i < b->nevents; i++) {
+        if (b->events[i].which != index)
+            continue;
+        t->rejected += b->events[i].kind == BOOKS_REJECTED;
+        t->failed += b->events[i].kind == BOOKS_FAILED;
+    }
 }
 
 struct command_sums sums_command(const struct executor *s, int index)
