@@ -3,7 +3,7 @@
 #include "admin/check_internal.h"
 #include "store/remote/remote_open.h"
 #include "store/remote/remote_schema.h"
-#include "store/remote/remote_store.h"
+#include "store/remote/remote_session.h"
 #include "store/remote/remote_verify.h"
 
 #define LIMIT_MS (3600 * 1000)

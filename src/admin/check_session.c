@@ -20,19 +20,6 @@
 
 /* ---- opening ---- */
 
-static enum status require_version(struct sqlite *c, struct error *err)
-{
-    int64_t version;
-    enum status st = schema_read_version(c, &version, err);
-    if (st != ST_OK || version == SCHEMA_VERSION)
-        return st;
-    if (version == 0)
-        return error_set(err, ST_MISSING, "the database has no tables of this program");
-    return error_set(err, version > SCHEMA_VERSION ? ST_NEWER : ST_INVALID,
-                     "the database has schema version %" PRId64 ", this program checks version %d", version,
-                     SCHEMA_VERSION);
-}
-
 static enum status count_pending(struct check_session *s, struct error *err)
 {
     struct sqlite_stmt *q;
@@ -73,7 +60,7 @@ enum status check_open(const char *url, bool owned, struct check_session *ret, s
     s.store = sqlite_store_over(s.sql);
     st = sqlite_begin(s.sql, owned ? SQL_WRITE : SQL_READ, NULL, err);
     if (st == ST_OK)
-        st = require_version(s.sql, err);
+        st = schema_require(s.sql, "checks", err);
     if (st == ST_OK)
         st = schema_verify(s.sql, err);
     if (st == ST_OK)

@@ -4,7 +4,7 @@
 #include "admin/salvage_internal.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "store/remote/remote_store.h"
+#include "store/remote/remote_session.h"
 
 struct server_salvage {
     struct salvage base;

@@ -16,7 +16,7 @@
 #include "base/arena.h"
 #include "store/remote/remote_names.h"
 #include "store/remote/remote_schema.h"
-#include "store/remote/remote_store.h"
+#include "store/remote/remote_session.h"
 
 #define STALE       "no row under the key and number that it was read with"
 #define PIECE_BYTES ((size_t)8 << 20) /* of one statement */

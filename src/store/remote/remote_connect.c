@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "store/remote/remote_store.h"
+#include "store/remote/remote_session.h"
 
 #define CONNECT_MS 5000
 #define GRACE_MS   100 /* how long it is waited for all the same: most servers answer at once */

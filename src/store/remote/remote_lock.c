@@ -20,7 +20,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "store/remote/remote_store.h"
+#include "store/remote/remote_session.h"
 
 #define RETRY_NS 20000000
 

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "store/remote/remote_names.h"
-#include "store/remote/remote_store.h"
+#include "store/remote/remote_session.h"
 
 static struct slice copy(struct rfound *f, struct slice s)
 {

@@ -20,7 +20,7 @@
 
 #include "base/clock.h"
 #include "store/remote/remote_names.h"
-#include "store/remote/remote_store.h"
+#include "store/remote/remote_session.h"
 
 /* To begin, when another server's transaction ends ours; the caller may try all of it again. */
 #define TRIES 3

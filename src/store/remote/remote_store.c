@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "store/remote/remote_open.h"
 #include "store/remote/remote_schema.h"
+#include "store/remote/remote_session.h"
 #include "store/remote/remote_verify.h"
 
 #define BACKOFF_MIN_MS 50

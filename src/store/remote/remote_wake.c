@@ -8,7 +8,7 @@
    nobody: so whoever has begun to listen goes on looking for a while, and now and then later. */
 #include <assert.h>
 
-#include "store/remote/remote_store.h"
+#include "store/remote/remote_session.h"
 
 bool rwake_listen(struct store *base, bool on, struct store_wakeup *ret)
 {

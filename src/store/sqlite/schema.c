@@ -168,6 +168,19 @@ enum status schema_read_version(struct sqlite *c, int64_t *ret, struct error *er
     return st;
 }
 
+enum status schema_require(struct sqlite *c, const char *does, struct error *err)
+{
+    int64_t version;
+    enum status st = schema_read_version(c, &version, err);
+    if (st != ST_OK || version == SCHEMA_VERSION)
+        return st;
+    if (version == 0)
+        return error_set(err, ST_MISSING, "the database has no tables of this program");
+    return error_set(err, version > SCHEMA_VERSION ? ST_NEWER : ST_INVALID,
+                     "the database has schema version %lld, this program %s version %d", (long long)version,
+                     does, SCHEMA_VERSION);
+}
+
 enum status schema_verify(struct sqlite *c, struct error *err)
 {
     struct sqlite_stmt *q;

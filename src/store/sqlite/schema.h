@@ -71,6 +71,10 @@ extern const struct schema_step schema_steps[SCHEMA_VERSION];
 /* The version of the tables, 0 when there are none. In the running transaction, or in one of its own. */
 enum status schema_read_version(struct sqlite *c, int64_t *ret, struct error *err) MUST_CHECK;
 
+/* For one who does not migrate: ST_OK when the tables have the version that this program knows. does: what it
+   does with them, for the message. */
+enum status schema_require(struct sqlite *c, const char *does, struct error *err) MUST_CHECK;
+
 /* Brings the tables to the version of the last step, in one transaction. ST_NEWER when they are beyond it. */
 enum status schema_migrate(struct sqlite *c, const struct schema_step *steps, size_t n,
                            struct error *err) MUST_CHECK;

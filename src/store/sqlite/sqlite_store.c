@@ -1,7 +1,6 @@
 /* The store over SQLite: opening, transactions, and what larder_meta and larder_db hold. */
 #include "store/sqlite/sqlite_store.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -299,20 +298,6 @@ static void name_owner(const struct sqlite_options *o, struct error *err)
     sqlite_close(c);
 }
 
-/* A reader does not migrate: it has to find the version it knows. */
-static enum status require_version(struct sqlite *c, struct error *err)
-{
-    int64_t version;
-    enum status st = schema_read_version(c, &version, err);
-    if (st != ST_OK || version == SCHEMA_VERSION)
-        return st;
-    if (version == 0)
-        return error_set(err, ST_MISSING, "the database has no tables of this program");
-    return error_set(err, version > SCHEMA_VERSION ? ST_NEWER : ST_INVALID,
-                     "the database has schema version %" PRId64 ", this program reads version %d", version,
-                     SCHEMA_VERSION);
-}
-
 static const struct store_ops sqlite_store_ops;
 
 struct store *sqlite_store_over(struct sqlite *c)
@@ -340,7 +325,7 @@ enum status sqlite_store_open(const struct store_options *o, struct store **ret,
     if (st == ST_LOCKED)
         name_owner(&so, err);
     if (st == ST_OK)
-        st = o->read_only ? require_version(s->sql, err)
+        st = o->read_only ? schema_require(s->sql, "reads", err)
                           : schema_migrate(s->sql, schema_steps, SCHEMA_VERSION, err);
     if (st == ST_OK)
         st = schema_verify(s->sql, err);

@@ -1,0 +1,57 @@
+/* Private to the files of the store on a database server: how a session connects, comes to the tables, and
+   shares them with other servers. */
+#ifndef LARDER_STORE_REMOTE_REMOTE_SESSION_H
+#define LARDER_STORE_REMOTE_REMOTE_SESSION_H
+
+#include "store/remote/remote_store.h"
+
+/* ---- remote_lock.c ---- */
+
+/* Takes the tables, alone or with others, waiting for up to busy_ms; what an earlier server left in the
+   journal is in the tables then. */
+enum status rlock_enter(struct rstore *s, struct error *err) MUST_CHECK;
+
+/* Only takes them, for this session alone: ST_LOCKED when others have them. */
+enum status rlock_try(struct rstore *s, struct error *err) MUST_CHECK;
+
+/* Behind that, before anything is written: waits for the lease of a server that did not end well. */
+enum status rlock_outwait(struct rstore *s, struct error *err) MUST_CHECK;
+
+/* The same on a new connection in the place of a lost one, without waiting. */
+enum status rlock_again(struct rstore *s, struct error *err) MUST_CHECK;
+
+/* ---- remote_shared.c ---- */
+
+int64_t rshared_now_us(const struct store *s);
+enum status rshared_begin(struct rstore *s, bool write, const struct store_declared *d,
+                          struct error *err) MUST_CHECK;
+
+/* The running transaction was ended because of another server's: it will be tried again. */
+void rshared_conflict(struct rstore *s);
+
+/* Before reading keys in a transaction that may write: locks them, in the round trip that reads them. */
+void rshared_lock_keys(struct rstore *s, const struct key_ref *refs, size_t n);
+
+/* Brings what became of the databases into the tables: counts as differences. */
+enum status rshared_apply_dbs(struct rstore *s, const struct changes *c, struct error *err) MUST_CHECK;
+
+/* ---- remote_connect.c ---- */
+
+struct remote_options rconnect_options(const struct rstore *s);
+
+/* Begins to make a connection, or goes on with that. False: it is not done yet. Else *ret says how it went,
+   and on success it is in s->conn, where there was none. */
+bool rconnect_try(struct rstore *s, enum status *ret, struct error *err);
+
+/* Waits for one that is being made, and gives it up. */
+void rconnect_release(struct rstore *s);
+
+/* ---- remote_wake.c ---- */
+
+bool rwake_listen(struct store *s, bool on, struct store_wakeup *ret);
+bool rwake_rung(struct store *s);
+
+/* Before COMMIT. */
+void rwake_tell(struct rstore *s);
+
+#endif
