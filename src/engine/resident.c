@@ -302,15 +302,16 @@ void resident_erase(struct resident *r, size_t i)
 
 /* ---- all of them ---- */
 
-static struct resident **bucket_of(struct residents *t, int64_t id)
+/* Ids are numbers that we gave out: nobody can choose them. */
+static uint32_t hash_id(int64_t id)
 {
-    return &t->buckets[(uint64_t)id * UINT64_C(0x9E3779B97F4A7C15) >> 32 & (t->nbuckets - 1)];
+    return (uint32_t)((uint64_t)id * UINT64_C(0x9E3779B97F4A7C15) >> 32);
 }
 
 void residents_release(struct residents *t)
 {
     residents_drop_all(t);
-    mem_free(t->buckets);
+    map_release(&t->by_id);
     mem_free(t->touched);
     *t = (struct residents){0};
 }
@@ -331,9 +332,10 @@ static void link_use(struct residents *t, struct resident *r)
 
 struct resident *residents_find(struct residents *t, int64_t id)
 {
-    struct resident *r = t->nbuckets ? *bucket_of(t, id) : NULL;
-    while (r && r->id != id)
-        r = r->bucket_next;
+    struct map_link *l = map_first(&t->by_id, hash_id(id));
+    while (l && ((struct resident *)l)->id != id)
+        l = l->next;
+    struct resident *r = (struct resident *)l;
     if (r && t->newest != r) {
         unlink_use(t, r);
         link_use(t, r);
@@ -341,43 +343,18 @@ struct resident *residents_find(struct residents *t, int64_t id)
     return r;
 }
 
-static void grow(struct residents *t)
-{
-    struct resident **old = t->buckets;
-    size_t n = t->nbuckets;
-    t->nbuckets = n ? n * 2 : 64;
-    t->buckets = mem_zalloc(t->nbuckets * sizeof *t->buckets);
-    for (size_t i = 0; i < n; i++) {
-        for (struct resident *r = old[i], *next; r; r = next) {
-            next = r->bucket_next;
-            struct resident **b = bucket_of(t, r->id);
-            r->bucket_next = *b;
-            *b = r;
-        }
-    }
-    mem_free(old);
-}
-
 void residents_add(struct residents *t, struct resident *r)
 {
-    if (t->count >= t->nbuckets)
-        grow(t);
-    struct resident **b = bucket_of(t, r->id);
-    r->bucket_next = *b;
-    *b = r;
+    r->link.hash = hash_id(r->id);
+    map_add(&t->by_id, &r->link);
     link_use(t, r);
-    t->count++;
     t->bytes += r->bytes;
 }
 
 void residents_drop(struct residents *t, struct resident *r)
 {
-    struct resident **link = bucket_of(t, r->id);
-    while (*link != r)
-        link = &(*link)->bucket_next;
-    *link = r->bucket_next;
+    map_remove(&t->by_id, &r->link);
     unlink_use(t, r);
-    t->count--;
     t->bytes -= r->bytes;
     resident_free(r);
 }

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/map.h"
 #include "store/store.h"
 
 struct blocks;
@@ -40,6 +41,7 @@ static inline struct slice member_value(const struct member *m)
 }
 
 struct resident {
+    struct map_link link; /* by id; no tag */
     int64_t id;
     enum item_table table;
     bool touched;  /* changed by the running batch */
@@ -50,7 +52,6 @@ struct resident {
     int64_t expired;       /* a hash's fields that had expired at the moment expired_as_of, ... */
     int64_t expired_as_of; /* ... 0: not known, see coll_expire.c */
     bool sorted_valid;
-    struct resident *bucket_next;
     struct resident *prev, *next; /* by last use, newest first */
     struct member **items;        /* a ring: item i is at (head + i) % cap */
     size_t head, size, cap;
@@ -102,9 +103,7 @@ size_t resident_rank(struct resident *r, double score, struct slice name);
 /* ---- all of them, by id, within a budget ---- */
 
 struct residents {
-    struct resident **buckets;
-    size_t nbuckets;
-    size_t count;
+    struct map by_id;
     size_t bytes;
     struct resident *newest, *oldest;
     int64_t *touched; /* ids of those that the running batch changed */
