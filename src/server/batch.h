@@ -36,6 +36,11 @@ struct batch {
     size_t nclients, cap_clients;
     struct arena arena; /* of the argvs */
     bool write;         /* a call may write */
+    /* Running it (transaction.h). */
+    size_t at;    /* the calls before this one have been run for good */
+    int tries;    /* so often the transaction that begins there has come to nothing */
+    bool pending; /* it has, and runs again when a timer fires: no call is added until the batch has ended */
+    bool due;     /* the timer has fired */
 };
 
 void batch_release(struct batch *b);

@@ -257,6 +257,7 @@ struct client *client_new(struct worker *w, struct conn conn, const struct proto
 void client_free(struct client *c)
 {
     assert(c->state == CLIENT_DEAD);
+    leave(&c->worker->dead, c);
     session_release(&c->session);
     c->protocol->release(c);
     listeners_leave(c->worker->workers, c->protocol);

@@ -65,8 +65,8 @@ struct worker;
 
    What happens:
      readable         READING, STALLED: reads and parses. BLOCKED: reads. LINGERING: reads and throws away.
-                      BATCHED and BATCHED_MORE (the batch waits for another try): reading stops until the batch
-                      is over. Others: nothing.
+                      Others: nothing. Whoever sends something while a batch is pending: is not read from until
+                      that is over (gather_later).
      end of input     sets eof. When its output has left, READING and BLOCKED -> DEAD; the others go on with
                       what they have.
      parse error      sets broken; the last call of the batch tells the client and ends in DRAINING.
@@ -115,6 +115,7 @@ struct client {
     bool in_batch; /* in batch->clients: calls of the batch point into its input, which stays where it is */
     bool eof;      /* the peer has sent its last byte */
     bool broken;   /* the parser found an error, which is on its way to the client */
+    bool unread;   /* in worker->unread: it is read from when the pending batch has ended */
     bool to_flush; /* in worker->flush */
     bool kept;     /* in worker->retry */
     /* Waiting. */

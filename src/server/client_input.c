@@ -71,6 +71,10 @@ void client_on_readable(evutil_socket_t fd, short what, void *arg)
     struct worker *w = c->worker;
     if (c->state == CLIENT_LINGERING)
         throw_away(c);
+    if (w->batch.pending && client_open(c)) {
+        gather_later(w, c);
+        return;
+    }
     if (!takes_input(c))
         return;
     size_t room = make_room(c), n = 0;

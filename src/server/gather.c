@@ -10,6 +10,8 @@
 
 void batch_release(struct batch *b)
 {
+    for (size_t i = 0; i < b->nclients; i++)
+        b->clients[i]->in_batch = false;
     mem_free(b->calls);
     mem_free(b->clients);
     arena_release(&b->arena);
@@ -70,4 +72,24 @@ void gather_calls(struct worker *w, struct client *c)
     }
     if (c->parsed < c->in.len)
         client_change_state(c, CLIENT_BATCHED_MORE);
+}
+
+void gather_later(struct worker *w, struct client *c)
+{
+    conn_watch_reading(&c->conn, false);
+    if (!c->unread) {
+        c->unread = true;
+        VEC_PUSH(w->unread.items, w->unread.len, w->unread.cap) = c;
+    }
+}
+
+void gather_resume(struct worker *w)
+{
+    for (size_t i = 0; i < w->unread.len; i++) {
+        struct client *c = w->unread.items[i];
+        c->unread = false;
+        if (client_open(c) && c->state != CLIENT_PAUSED && !c->eof)
+            conn_watch_reading(&c->conn, true);
+    }
+    w->unread.len = 0;
 }

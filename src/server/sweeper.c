@@ -8,6 +8,7 @@
 
 #define STEP_US      1000 /* what a step may take */
 #define MIN_ROWS     16
+#define TRIES        3    /* of a step, soon one after the other, while other writers are in the way */
 #define MUCH_ROWS    1000 /* a pass that is worth a line */
 #define IDLE_DIVISOR 10   /* the pause shortens so much when no client had anything to do */
 /* Of the time while clients are busy, a step may take one part in SHARE. A pass that has not come to its end
@@ -78,8 +79,10 @@ int64_t sweeper_step(struct worker *w)
     int64_t start = clock_mono_us();
     if (engine_sweep(w->executor.engine, s->rows, &more, &did, &err) != ST_OK) {
         failed(w, &err);
-        return interval_us;
+        s->tries = err.code == ST_CONFLICT && s->tries + 1 < TRIES ? s->tries + 1 : 0;
+        return s->tries ? transaction_pause_us(w, s->tries) : interval_us;
     }
+    s->tries = 0;
     int64_t end = clock_mono_us();
     uint64_t threshold_ms = config->latency_monitor_threshold_ms;
     if (threshold_ms && (uint64_t)(end - start) >= threshold_ms * 1000)

@@ -1,6 +1,33 @@
-#include "server/transaction.h"
+/* The calls of a batch, in one transaction or a few: begin, run the calls and serve whoever waited for what
+   each of them made appear, commit, act on what they asked for.
 
-#include <time.h>
+   Where others write to the same tables a transaction may come to nothing (ST_CONFLICT). Nobody has been told
+   anything of it by then: everything is taken back (retry.h), the batch stays as it is, pending, and the loop
+   goes on until a timer fires; then the calls from batch->at on run again. There is no other place that tries
+   again, and none that sleeps. After ALONE_TRY tries a transaction waits, holding nothing, until it is the
+   only one that writes: one that takes many locks late is in the way of others at each of them, and several
+   of those could be so for ever. The last of TRIES is run as it is, and answered with what becomes of it. A
+   call that cannot be taken back (command_goes_outside) is in a transaction of its own, which is tried again
+   only while it cannot even begin.
+
+   While a batch is pending:
+   - The calls point into their clients' input, and calls of others must not overtake them. Nobody's input is
+     read or parsed; whoever sends something is noted, and read from when the batch has ended (gather_later).
+     New connections are accepted.
+   - No other transaction begins on this worker: neither the sweeper's nor one for blocked clients. The store
+     remembers what the one that failed had locked, for the next one.
+   - Replies of earlier batches leave when they are durable, or late (held.h), blocked clients give up when
+     their time is over, other workers' messages are read.
+   - A client that closes its connection is noticed when it is read from again: what it has sent runs, as it
+     always does. One that is killed is skipped, and freed when the batch has ended.
+   - A client that CLIENT PAUSE, the lock or the store has stopped within the batch stays stopped until the
+     batch has ended, even if the pause is over before: a call of it may have been skipped already. A pause
+     that begins meanwhile holds for what runs again.
+   - timeout_ms of an HTTP request is looked at when its call runs again.
+   - Another worker may want this one to stand still: it does so at the top of its turn, as it is in no
+     transaction. A call that wants the others to stand still asks for that with each try.
+   - SHUTDOWN and signals: the batch ends first, which TRIES bounds; then the worker winds up. */
+#include "server/transaction.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -15,7 +42,7 @@
 
 #define DECLARED_KEYS 2000 /* in one transaction over tables that are shared */
 
-#define TRIES     8 /* to run a transaction that others are in the way of */
+#define TRIES     8 /* of a transaction that conflicts with others */
 #define ALONE_TRY 4 /* from this one on it keeps other writers out */
 
 #define LOCK_RETRY_US 5000 /* between two tries to get a lock that another process holds */
@@ -200,9 +227,9 @@ static void note_lock(struct worker *w, bool held)
         w->lock_retry_us = now + LOCK_RETRY_US;
 }
 
-enum status transaction_begin(struct worker *w, struct error *write_err, struct error *err)
+enum status transaction_begin(struct worker *w, bool write, struct error *write_err, struct error *err)
 {
-    bool write = w->batch.write && !(w->lock_since_us && worker_now(w) < w->lock_retry_us);
+    write &= !(w->lock_since_us && worker_now(w) < w->lock_retry_us);
     enum status st = engine_begin(w->executor.engine, write, write_err, err);
     if (write)
         note_lock(w, write_err->code == ST_BUSY);
@@ -248,15 +275,6 @@ static bool stands_alone(const struct worker *w, const struct batch_call *call)
            (engine_store(w->executor.engine)->contended && !may_run_again(w, call)) || needs_all(w, call);
 }
 
-/* Others are in the way already when it begins to write: none of its calls is run. */
-static void not_now(struct worker *w, struct transaction *t)
-{
-    if (t->begun)
-        t->failed = engine_commit(w->executor.engine, &t->ticket, &t->err) != ST_OK;
-    t->failed = true;
-    t->err = t->write_err;
-}
-
 /* Those who only want to know whether anybody is here are answered while the database is not. */
 static bool needs_none(const struct batch *b, size_t at)
 {
@@ -289,23 +307,34 @@ static void run_calls(struct worker *w, struct transaction *t, size_t end)
     }
 }
 
-static struct transaction run_once(struct worker *w, size_t at)
+/* Begins, so far as the database is needed. False: others are in the way, and none of its calls is run if it
+   can wait. */
+static bool begin_calls(struct worker *w, struct transaction *t, size_t *ret_end, bool may_wait)
 {
     struct batch *b = &w->batch;
-    struct transaction t = {.at = at, .write_err = {.code = ST_OK}};
-    size_t end = b->ncalls;
-    executor_use_engine(&w->executor, executor_engine_for(&w->executor, &b->calls[at].client->session));
-    if (!needs_none(b, at)) {
-        end = declare(w, at);
-        t.begun = transaction_begin(w, &t.write_err, &t.err) == ST_OK;
-        w->executor.unreadable = !t.begun;
-        if (!t.begun)
-            t.write_err = t.err;
-    }
-    if (w->retry.on && t.write_err.code == ST_CONFLICT) {
-        not_now(w, &t);
+    *ret_end = b->ncalls;
+    if (needs_none(b, t->at))
+        return true;
+    *ret_end = declare(w, t->at);
+    t->begun = transaction_begin(w, b->write, &t->write_err, &t->err) == ST_OK;
+    w->executor.unreadable = !t->begun;
+    if (!t->begun)
+        t->write_err = t->err;
+    if (t->write_err.code != ST_CONFLICT || !may_wait)
+        return true;
+    if (t->begun && engine_commit(w->executor.engine, NULL, &t->err) != ST_OK) /* it only read */
+        executor_note_failure(&w->executor, t->err.code);
+    t->err = t->write_err;
+    t->failed = true;
+    return false;
+}
+
+static struct transaction run_once(struct worker *w, bool may_wait)
+{
+    struct transaction t = {.at = w->batch.at, .write_err = {.code = ST_OK}};
+    size_t end;
+    if (!begin_calls(w, &t, &end, may_wait))
         return t;
-    }
     block_begin(&w->executor);
     w->executor.clock_us = clock_mono_us();
     run_calls(w, &t, end);
@@ -313,79 +342,111 @@ static struct transaction run_once(struct worker *w, size_t at)
     return t;
 }
 
-/* A few milliseconds, more each time, and not the same for everybody. */
-static void pause_before(struct worker *w, int try)
+/* ---- trying again ---- */
+
+bool transaction_try_alone(int tries)
 {
-    uint64_t us = (uint64_t)try * (1000 + rand_below(view_rand(w->executor.view), 4000));
-    struct timespec t = {.tv_nsec = (long)us * 1000};
-    nanosleep(&t, NULL);
+    return tries + 1 >= ALONE_TRY;
 }
 
-/* One that takes many locks late is in the way of others at each of them, and several of those could be so
-   for ever: after some tries a transaction waits, holding nothing, until it is the only one that writes. */
-static struct transaction run_nth(struct worker *w, size_t at, int try)
+bool transaction_last_try(int tries)
 {
-    if (try >= ALONE_TRY)
-        view_declare_everything(w->executor.view);
-    return run_once(w, at);
+    return tries + 1 >= TRIES;
 }
 
-/* Runs the calls again while others are in the way; the last time as it is. */
-static struct transaction run_often(struct worker *w, size_t at)
+int64_t transaction_pause_us(struct worker *w, int tries)
 {
-    int try = 1;
-    for (; try < TRIES && may_run_again(w, &w->batch.calls[at]); try++) {
-        worker_retry_begin(w);
-        struct transaction t = run_nth(w, at, try);
-        if (!t.failed || t.err.code != ST_CONFLICT) {
-            worker_retry_end(w);
-            return t;
-        }
-        worker_retry_take_back(w);
-        executor_note_failure(&w->executor, ST_CONFLICT);
-        w->executor.stats.reruns++;
-        pause_before(w, try);
-    }
-    return run_nth(w, at, try);
+    return tries * (int64_t)(1000 + rand_below(view_rand(w->executor.view), 4000));
 }
 
-/* Returns where it stopped. */
-static size_t run_transaction(struct worker *w, size_t at)
-{
-    bool whole = needs_all(w, &w->batch.calls[at]);
-    if (whole)
-        workers_hold(w);
-    struct transaction t = run_often(w, at);
-    stats_post(&w->executor);
-    if (t.failed)
-        transactions_failed(w, worker_ticket(w, t.ticket), &t.err);
-    else if (t.result.sync)
-        sync_saved(w);
-    if (t.result.durability)
-        change_durability(w, !t.failed);
-    w->stop |= t.result.stops;
-    if (whole)
-        workers_release(w->workers);
-    executor_tell_others(&w->executor);
-    transaction_progress(w);
-    transaction_flush(w);
-    return t.at;
-}
-
-void transaction_run_batch(struct worker *w)
+static void try_later(struct worker *w)
 {
     struct batch *b = &w->batch;
+    w->executor.stats.reruns++;
+    b->tries++;
+    b->pending = true;
+    b->due = false;
+    worker_arm(w->retry_timer, transaction_pause_us(w, b->tries));
+}
+
+/* What follows when its calls have been run for good. */
+static void conclude(struct worker *w, const struct transaction *t)
+{
+    if (t->failed)
+        transactions_failed(w, worker_ticket(w, t->ticket), &t->err);
+    else if (t->result.sync)
+        sync_saved(w);
+    if (t->result.durability)
+        change_durability(w, !t->failed);
+    w->stop |= t->result.stops;
+    w->batch.at = t->at;
+    w->batch.tries = 0;
+}
+
+/* Runs the calls once. False: others were in the way, nothing has happened, and it can be tried again. */
+static bool try_calls(struct worker *w)
+{
+    struct batch *b = &w->batch;
+    executor_use_engine(&w->executor, executor_engine_for(&w->executor, &b->calls[b->at].client->session));
+    bool last = transaction_last_try(b->tries) || !engine_store(w->executor.engine)->contended;
+    bool again = !last && may_run_again(w, &b->calls[b->at]);
+    if (transaction_try_alone(b->tries))
+        view_declare_everything(w->executor.view);
+    if (again)
+        worker_retry_begin(w);
+    struct transaction t = run_once(w, !last);
+    bool conflict = t.failed && t.err.code == ST_CONFLICT && (again || t.at == b->at);
+    if (again && conflict) {
+        worker_retry_take_back(w);
+        executor_note_failure(&w->executor, ST_CONFLICT);
+    } else if (again) {
+        worker_retry_end(w);
+    }
+    stats_post(&w->executor);
+    if (!conflict)
+        conclude(w, &t);
+    return !conflict;
+}
+
+static void run_transaction(struct worker *w)
+{
+    bool whole = needs_all(w, &w->batch.calls[w->batch.at]);
+    if (whole)
+        workers_hold(w);
+    bool done = try_calls(w);
+    if (whole)
+        workers_release(w->workers);
+    if (done)
+        executor_tell_others(&w->executor);
+    else
+        try_later(w);
     transaction_progress(w);
-    for (size_t at = 0; at < b->ncalls;)
-        at = run_transaction(w, at);
+    transaction_flush(w);
+}
+
+/* All calls have been run, or are to be parsed again. */
+static void end_batch(struct worker *w)
+{
+    struct batch *b = &w->batch;
     if (b->ncalls) {
         w->batches++;
         histogram_add(&w->executor.stats.batch_commands, b->ncalls);
     }
     for (size_t i = 0; i < b->nclients; i++)
         client_batch_done(b->clients[i]);
-    b->ncalls = b->nclients = 0;
-    b->write = false;
+    b->ncalls = b->nclients = b->at = 0;
+    b->write = b->pending = false;
     arena_reset(&b->arena);
+    gather_resume(w);
+}
+
+void transaction_run_batch(struct worker *w)
+{
+    struct batch *b = &w->batch;
+    transaction_progress(w);
+    while (b->at < b->ncalls && (!b->pending || b->due))
+        run_transaction(w);
+    if (b->at == b->ncalls)
+        end_batch(w);
     transaction_flush(w);
 }

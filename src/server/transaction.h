@@ -3,6 +3,7 @@
 #ifndef LARDER_SERVER_TRANSACTION_H
 #define LARDER_SERVER_TRANSACTION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -13,9 +14,16 @@ struct worker;
 /* Runs what was gathered, commits, and sends what need not wait. */
 void transaction_run_batch(struct worker *w);
 
-/* Begins one that may write if the batch may. What stands in the way of writing goes to write_err, and is
-   noted. */
-enum status transaction_begin(struct worker *w, struct error *write_err, struct error *err) MUST_CHECK;
+/* Begins one. What stands in the way of writing goes to write_err, and is noted. */
+enum status transaction_begin(struct worker *w, bool write, struct error *write_err,
+                              struct error *err) MUST_CHECK;
+
+/* How a transaction is tried again after a conflict, when it has been in vain `tries` times: whether this
+   time it keeps other writers out; whether it is the last time; how long to wait before it, which is a few
+   milliseconds, more each time and not the same for everybody. */
+bool transaction_try_alone(int tries);
+bool transaction_last_try(int tries);
+int64_t transaction_pause_us(struct worker *w, int tries);
 
 /* Commits, of this transaction or of earlier ones, have failed: those of the engine whose tickets are `from`
    or later. */

@@ -85,6 +85,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     executor_tick(&w->executor);
     for (struct session *s = w->executor.first, *next; s; s = next) {
         next = s->next;
+        if (w->batch.pending && ((struct client *)s)->in_batch) /* it waits for us */
+            continue;
         client_tick((struct client *)s, worker_now(w));
     }
 }
@@ -93,6 +95,12 @@ static void on_sweep(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd, (void)what;
     ((struct worker *)arg)->sweep_due = true;
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    ((struct worker *)arg)->batch.due = true;
 }
 
 /* Only wakes the loop, which then looks whether the pause is over. */
@@ -241,13 +249,15 @@ static int64_t pause_left(struct worker *w)
     return left > 0 ? left : 0;
 }
 
-/* Lets those go on whose patience is over, or (all) everybody. Returns when the next one's will be, 0:
-   nobody's. */
+/* Lets those go on whose patience is over, or (all) everybody; one of a batch that is pending when that has
+   ended. Returns when the next one's will be, 0: nobody's. */
 static int64_t resume(struct worker *w, bool all)
 {
     int64_t soonest = 0;
     for (struct client *c = w->paused.first, *next; c; c = next) {
         next = c->next;
+        if (c->in_batch)
+            continue;
         if (all || (c->pause_until_us && c->pause_until_us <= worker_now(w)))
             client_change_state(c, CLIENT_READY);
         else if (c->pause_until_us && (!soonest || c->pause_until_us < soonest))
@@ -287,11 +297,14 @@ static void free_dead(struct worker *w)
 {
     for (struct client *c = w->dead.first, *next; c; c = next) {
         next = c->next;
+        if (c->in_batch) /* which is pending */
+            continue;
         if (c->to_flush)
             forget(&w->flush, c);
+        if (c->unread)
+            forget(&w->unread, c);
         client_free(c);
     }
-    w->dead = (struct client_list){0};
 }
 
 static void reload(struct worker *w)
@@ -309,14 +322,16 @@ static enum status turn(struct worker *w, struct error *err)
     if (w->reload)
         reload(w);
     bool changed = workers_stand(w); /* another may have given this one something to do */
-    int flags = EVLOOP_ONCE | (changed || w->ready.n || w->flush.len ? EVLOOP_NONBLOCK : 0);
+    bool ready = changed || w->flush.len || (w->ready.n && !w->batch.pending);
+    int flags = EVLOOP_ONCE | (ready ? EVLOOP_NONBLOCK : 0);
     w->now_us = 0;
     if (event_base_loop(w->base, flags) < 0)
         return error_set(err, ST_INTERNAL, "the event loop failed: %s", strerror(errno));
-    gather_ready(w);
+    if (!w->batch.pending)
+        gather_ready(w);
     transaction_run_batch(w);
     tend_waiting(w);
-    if (w->sweep_due) {
+    if (w->sweep_due && !w->batch.pending) {
         w->sweep_due = false;
         worker_arm(w->sweep_timer, sweeper_step(w));
     }
@@ -343,6 +358,15 @@ static bool anything_unsent(const struct worker *w)
     return false;
 }
 
+/* A batch that is pending ends: how often it is tried is bounded. */
+static enum status end_pending(struct worker *w, struct error *err)
+{
+    enum status st = ST_OK;
+    while (st == ST_OK && w->batch.pending)
+        st = turn(w, err);
+    return st;
+}
+
 static enum status wind_up(struct worker *w, struct error *err)
 {
     w->stop = true;
@@ -350,8 +374,12 @@ static enum status wind_up(struct worker *w, struct error *err)
         listeners_watch(w->workers, false);
     event_del(w->sweep_timer);
     /* What has been sent is read and answered; then nothing more is. */
+    enum status st = end_pending(w, err);
     worker_arm(w->pause_timer, 0);
-    enum status st = turn(w, err);
+    if (st == ST_OK)
+        st = turn(w, err);
+    if (st == ST_OK)
+        st = end_pending(w, err);
     for (struct session *s = w->executor.first, *next; s; s = next) {
         next = s->next;
         client_drain((struct client *)s);
@@ -401,6 +429,7 @@ static enum status open_loop(struct worker *w, struct error *err)
     w->sweep_timer = event_new(w->base, -1, 0, on_sweep, w);
     w->pause_timer = event_new(w->base, -1, 0, on_pause_over, w);
     w->poll_timer = event_new(w->base, -1, 0, on_pause_over, w);
+    w->retry_timer = event_new(w->base, -1, 0, on_retry, w);
     w->stop_event = event_new(w->base, w->stop_fd, EV_READ | EV_PERSIST, on_stop, w);
     w->wake_event = event_new(w->base, w->wake_fd, EV_READ | EV_PERSIST, on_wake, w);
     event_add(w->stop_event, NULL);
@@ -452,6 +481,7 @@ void worker_free(struct worker *w)
         engine_on_progress(w->executor.engines[i], NULL, NULL);
     while (w->executor.first)
         client_kill((struct client *)w->executor.first);
+    batch_release(&w->batch);
     free_dead(w);
     mailbox_release(&w->mailbox);
     handshakes_release(&w->handshakes);
@@ -459,6 +489,7 @@ void worker_free(struct worker *w)
     free_event(w->sweep_timer);
     free_event(w->pause_timer);
     free_event(w->poll_timer);
+    free_event(w->retry_timer);
     free_event(w->stop_event);
     free_event(w->wake_event);
     if (w->base)
@@ -468,10 +499,10 @@ void worker_free(struct worker *w)
     if (w->wake_fd >= 0)
         close(w->wake_fd);
     held_release(&w->held);
-    batch_release(&w->batch);
     worker_retry_release(&w->retry);
     wakeup_release(w);
     mem_free(w->flush.items);
+    mem_free(w->unread.items);
     protocols_end(w);
     executor_release(&w->executor);
     mem_free(w);

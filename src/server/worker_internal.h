@@ -43,7 +43,7 @@ struct worker {
     _Atomic uint32_t nclients;       /* that were let in and sent here, from then on until they have gone */
     struct arrival arrivals[LISTENERS];
     struct handshakes handshakes;
-    struct event *tick, *sweep_timer, *pause_timer, *poll_timer, *stop_event, *wake_event;
+    struct event *tick, *sweep_timer, *pause_timer, *poll_timer, *retry_timer, *stop_event, *wake_event;
     int stop_fd; /* an eventfd: worker_stop writes to it */
     int wake_fd; /* an eventfd: worker_wake, and the store when commits have become durable */
     bool stop;
@@ -58,12 +58,14 @@ struct worker {
     int64_t lock_since_us;       /* 0: nobody waits for it */
     int64_t lock_retry_us;       /* when to try again */
     int64_t poll_us, poll_at_us; /* how long between two looks for blocked clients, and when is the next */
+    int poll_tries;              /* so often serving them has come to nothing in a row */
     struct wakeup wakeup;
     struct batch batch;
     struct held_replies held;
     struct worker_retry retry;
     struct sweeper sweeper;
     struct client_vec flush;                /* clients whose output may leave now */
+    struct client_vec unread;               /* clients that have sent something while a batch is pending */
     struct client_list ready, paused, dead; /* by state */
 };
 

@@ -226,3 +226,39 @@ def test_servers_that_come_to_keys_in_different_orders(fleet, data):
             total += sum(int(c("GET", f"n{i}") or 0) for i in range(3))
     assert total == sum(done) > 0
     several[0].check()
+
+
+def unplant(data, table="larder_key"):
+    for name in ("fail",) if data.kind == "postgres" else ("fail_INSERT", "fail_UPDATE"):
+        data.query(f"DROP TRIGGER {name}" + (f" ON {table}" if data.kind == "postgres" else ""))
+
+
+def test_others_go_on_while_a_transaction_waits_for_its_next_try(fleet, data):
+    """Clients of other workers are served, may ask the worker to stand still, and may kill the client that waits."""
+    server = fleet.larder("--workers", "2", data=data)
+    with server.connect() as control, server.connect() as waiting, server.connect() as beside:
+        beside("SET", "other", "v")
+        number = waiting("CLIENT", "ID")
+        before = conflicts(control)
+        plant(data, DEADLOCK[data.kind], 1000)
+        waiting.send(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$3\r\nnew\r\n*1\r\n$4\r\nPING\r\n")
+        wait.until(lambda: conflicts(control) > before, "it has been tried")
+        assert control("CONFIG", "SET", "maxclients", 500) == b"OK"
+        assert control("CLIENT", "KILL", "ID", number) in (0, 1)
+        assert beside("GET", "other") == b"v"
+        unplant(data)
+        assert control("EXISTS", "k") == 0
+        assert beside("SET", "k", "newer") == b"OK" and control("GET", "k") == b"newer"
+
+
+def test_it_ends_while_a_transaction_waits_for_its_next_try(fleet, data):
+    """What was sent before is answered."""
+    server = fleet.larder("--workers", "1", data=data)
+    with server.connect() as c:
+        plant(data, DEADLOCK[data.kind], 1000)
+        c.send(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n")
+        column = "last_value" if data.kind == "postgres" else "next_not_cached_value"
+        wait.until(lambda: int(data.query(f"SELECT {column} FROM planted")[0][0]) > 1, "it has been tried")
+        server.stop()
+        reply = c.read()
+        assert reply.is_error and reply.value.startswith(b"TRYAGAIN ")

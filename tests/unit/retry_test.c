@@ -503,6 +503,157 @@ static void bounded(void)
     stop(&s);
 }
 
+/* ---- while a batch is pending ---- */
+
+/* From here on every call of the store conflicts, and a batch that writes is pending until it has been tried
+   often enough, some dozens of milliseconds. */
+static void begin_conflicts(struct service *s)
+{
+    fault_set(s->world.store, (struct fault){.nth = 1, .status = ST_CONFLICT, .sticky = true});
+}
+
+static void await_conflict(struct service *s)
+{
+    for (int i = 0; i < 2000 && !fault_happened(s->world.store); i++)
+        usleep(500);
+    CHECK(fault_happened(s->world.store));
+}
+
+static bool heard(const struct service *s, int who, const char *what)
+{
+    return s->heard[who].len && memmem(s->heard[who].p, s->heard[who].len, what, strlen(what));
+}
+
+/* It was told what has happened: the counter is there, or another writer was in the way to the end. */
+static void expect_told(struct service *s, int who, const char *look)
+{
+    hear(s, who, "\r\n");
+    bool counted = heard(s, who, ":1\r\n");
+    CHECK(counted || heard(s, who, "-TRYAGAIN "));
+    s->heard[CONTROL].len = 0;
+    ask(s, CONTROL, look);
+    CHECK(heard(s, CONTROL, counted ? "$1\r\n1\r\n" : "$-1\r\n"));
+}
+
+/* Connections are accepted, and what they send is not forgotten; nobody's commands overtake the batch. */
+static void others_wait(void)
+{
+    struct service s;
+    REQUIRE(start(&s));
+    ask(&s, CONTROL, "PING");
+    begin_conflicts(&s);
+    say(&s, 0, "INCR n\r\n");
+    await_conflict(&s);
+    say(&s, 1, "INCR other\r\n");
+    say(&s, 0, "INCR more\r\n");
+    usleep(3000);
+    fault_set(s.world.store, (struct fault){0});
+    hear(&s, 1, "\r\n");
+    expect_told(&s, 0, "GET n");
+    hear(&s, 0, "\r\n:1\r\n"); /* of the command that came later */
+    CHECK(heard(&s, 1, ":1\r\n") || heard(&s, 1, "-TRYAGAIN "));
+    stop(&s);
+}
+
+/* A client that goes away has sent what it has sent; what it leaves behind is freed when the batch ends. */
+static void clients_go(void)
+{
+    struct service s;
+    REQUIRE(start(&s));
+    for (int i = 0; i < 5; i++) {
+        begin_anew(&s);
+        say(&s, 1, "BLPOP l 0\r\n");
+        await(&s, "blocked_clients", 1);
+        begin_conflicts(&s);
+        say(&s, 0, "RPUSH l a b\r\nINCR n\r\n");
+        await_conflict(&s);
+        close(s.fds[0]);
+        close(s.fds[1]);
+        s.fds[0] = s.fds[1] = -1;
+        if (i % 2)
+            usleep(2000);
+        fault_set(s.world.store, (struct fault){0});
+        await(&s, "connected_clients", 1);
+        await(&s, "blocked_clients", 0);
+        s.heard[CONTROL].len = 0;
+        ask(&s, CONTROL, "GET n;LLEN l");
+        CHECK(heard(&s, CONTROL, "$1\r\n1\r\n:1\r\n") || heard(&s, CONTROL, "$1\r\n1\r\n:2\r\n") ||
+              heard(&s, CONTROL, "$-1\r\n:0\r\n"));
+    }
+    stop(&s);
+}
+
+/* Who waits for a key gives up in time, and who is paused goes on when the pause is over. */
+static void time_goes_on(void)
+{
+    struct service s;
+    REQUIRE(start(&s));
+    ask(&s, 1, "SET a 0");
+    s.heard[1].len = 0;
+    say(&s, 2, "BLPOP l 0.01\r\n");
+    ask(&s, CONTROL, "CLIENT PAUSE 20 WRITE");
+    say(&s, 1, "GET a\r\nINCR a\r\nGET a\r\n");
+    hear(&s, 1, "$1\r\n0\r\n");
+    begin_conflicts(&s);
+    say(&s, 0, "GET n\r\nINCR n\r\n");
+    await_conflict(&s);
+    hear(&s, 2, "*-1\r\n");
+    fault_set(s.world.store, (struct fault){0});
+    ask(&s, 1, "PING");
+    CHECK(heard(&s, 1, "$1\r\n0\r\n:1\r\n$1\r\n1\r\n+PONG") || heard(&s, 1, "-TRYAGAIN "));
+    hear(&s, 0, "\r\n");
+    stop(&s);
+}
+
+/* A request that is to be answered soon says so when it cannot be run in time. */
+static void deadlines(void)
+{
+    struct service s;
+    struct buf text = {0};
+    REQUIRE(start(&s));
+    ask(&s, CONTROL, "PING");
+    s.fds[0] = dial(&s, true);
+    begin_conflicts(&s);
+    add_request(&text, "POST /batch", "{\"timeout_ms\":5,\"operations\":[{\"op\":\"incr\",\"key\":\"a\"}]}",
+                true);
+    buf_add(&text, "", 1);
+    say(&s, 0, text.p);
+    buf_release(&text);
+    hear(&s, 0, NULL);
+    CHECK(heard(&s, 0, "503 Service Unavailable") && heard(&s, 0, "\"timeout\""));
+    fault_set(s.world.store, (struct fault){0});
+    s.heard[CONTROL].len = 0;
+    ask(&s, CONTROL, "EXISTS a");
+    CHECK(heard(&s, CONTROL, ":0\r\n"));
+    stop(&s);
+}
+
+/* What was sent is answered before the server ends. */
+static void the_end(void)
+{
+    struct service s;
+    REQUIRE(start(&s));
+    ask(&s, CONTROL, "PING");
+    begin_conflicts(&s);
+    say(&s, 0, "INCR n\r\nPING\r\n");
+    await_conflict(&s);
+    workers_stop(s.workers);
+    usleep(3000);
+    fault_set(s.world.store, (struct fault){0});
+    hear(&s, 0, NULL);
+    CHECK(heard(&s, 0, ":1\r\n+PONG\r\n") || (heard(&s, 0, "-TRYAGAIN ") && heard(&s, 0, "+PONG\r\n")));
+    stop(&s);
+}
+
+static void pending(void)
+{
+    others_wait();
+    clients_go();
+    time_goes_on();
+    deadlines();
+    the_end();
+}
+
 int main(int argc, char **argv)
 {
     CHECK_MAIN(argc, argv);
@@ -511,5 +662,6 @@ int main(int argc, char **argv)
     RUN(http);
     RUN(monitors);
     RUN(bounded);
+    RUN(pending);
     return check_done();
 }

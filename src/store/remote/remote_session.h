@@ -23,6 +23,9 @@ enum status rlock_again(struct rstore *s, struct error *err) MUST_CHECK;
 /* ---- remote_shared.c ---- */
 
 int64_t rshared_now_us(const struct store *s);
+
+/* ST_CONFLICT: another session was in the way. The next that begins to write first locks what this one had
+   locked, in order. */
 enum status rshared_begin(struct rstore *s, bool write, const struct store_declared *d,
                           struct error *err) MUST_CHECK;
 

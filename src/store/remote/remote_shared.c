@@ -16,14 +16,10 @@
    with the tables each time. Counts of keys are written as differences, into a row of the session's own. */
 #include <openssl/sha.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "store/remote/remote_names.h"
 #include "store/remote/remote_session.h"
-
-/* To begin, when another server's transaction ends ours; the caller may try all of it again. */
-#define TRIES 3
 
 int64_t rshared_now_us(const struct store *base)
 {
@@ -122,7 +118,7 @@ static void ask_keys(struct rstore *s, bool write, const struct store_declared *
 }
 
 /* One round trip: locks, the clock, where the databases are, the rows of the keys. */
-static enum status try_to_begin(struct rstore *s, bool write, const struct store_declared *d,
+static enum status ask_to_begin(struct rstore *s, bool write, const struct store_declared *d,
                                 struct rfound *f, struct error *err)
 {
     struct rlisting l = {.dbs = s->told, .n = s->databases};
@@ -152,28 +148,13 @@ static enum status try_to_begin(struct rstore *s, bool write, const struct store
     return ST_OK;
 }
 
-/* A few milliseconds, not the same for everybody. */
-static void pause_a_little(int try)
-{
-    struct timespec t = {.tv_nsec = (1 + clock_mono_us() % 5) * 1000000 * (try + 1)};
-    nanosleep(&t, NULL);
-}
-
 enum status rshared_begin(struct rstore *s, bool write, const struct store_declared *d, struct error *err)
 {
     static const struct store_declared nothing;
     struct rfound f = {.store = s};
-    enum status st = ST_CONFLICT;
-    for (int i = 0; i < TRIES && st == ST_CONFLICT; i++) {
-        if (i > 0)
-            pause_a_little(i);
-        f.n = 0;
-        st = try_to_begin(s, write, d ? d : &nothing, &f, err);
-        if (st != ST_OK)
-            store_rollback(&s->base);
-        if (st == ST_CONFLICT)
-            s->asked = write ? TXN_WRITE : TXN_READ;
-    }
+    enum status st = ask_to_begin(s, write, d ? d : &nothing, &f, err);
+    if (st != ST_OK)
+        store_rollback(&s->base);
     for (size_t i = 0; st == ST_OK && d && i < f.n; i++)
         st = d->fn(d->arg, &f.keys[i]);
     rread_release(&f);

@@ -171,7 +171,7 @@ static enum status do_begin(struct store *base, enum store_txn kind, const struc
     s->failed = ST_OK;
     if (!s->retrying)
         s->give_up_us = clock_mono_us() + (int64_t)s->timeout_ms * 1000;
-    s->retrying = false;
+    s->retrying &= kind == STORE_READ; /* who reads meanwhile does not begin the time of the writer anew */
     s->asked = kind == STORE_READ ? TXN_READ : kind == STORE_WRITE ? TXN_WRITE : TXN_LAZY;
     if (s->shared && (st = rshared_begin(s, kind != STORE_READ, d, err)) != ST_OK)
         s->asked = TXN_NONE;
