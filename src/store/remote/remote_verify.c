@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "store/item_tables.h"
 #include "store/remote/remote_schema_internal.h"
 
 #define SHOWN 3 /* of what is missing */
@@ -13,40 +15,30 @@
 
 #define VIEWS "larder_keys larder_strings larder_hashes larder_lists larder_sets larder_zsets"
 
-/* Table, columns, indexes. The sequence stands with them where it is a kind of table. */
-#define POSTGRES_TABLES                                                                                      \
-    "('larder_meta', 'name value', 'larder_meta_pkey'),"                                                     \
-    "('larder_db', 'db number keys expires', 'larder_db_pkey'),"                                             \
-    "('larder_count', 'number slot keys expires', 'larder_count_pkey'),"                                     \
-    "('larder_key', 'seq version expire_at id size first db type key key_rest value',"                       \
-    " 'larder_key_pkey larder_key_name larder_key_expire larder_key_first'),"                                \
-    "('larder_chunk', 'id pos value', 'larder_chunk_pkey'),"                                                 \
-    "('larder_hash', 'id expire_at ord field field_rest value',"                                             \
-    " 'larder_hash_pkey larder_hash_ord larder_hash_expire'),"                                               \
-    "('larder_list', 'id pos value', 'larder_list_pkey'),"                                                   \
-    "('larder_set', 'id ord member member_rest', 'larder_set_pkey larder_set_ord'),"                         \
-    "('larder_zset', 'id score ord member member_rest',"                                                     \
-    " 'larder_zset_pkey larder_zset_score larder_zset_ord'),"                                                \
-    "('larder_zset_block', 'id block score count member', 'larder_zset_block_pkey'),"                        \
-    "('larder_trash', 'id type', 'larder_trash_pkey'),"                                                      \
+/* Table, columns, indexes; what is there beside item tables, which come in between. The sequence stands with
+   them where it is a kind of table. */
+#define POSTGRES_TABLES \
+    "('larder_meta', 'name value', 'larder_meta_pkey')," \
+    "('larder_db', 'db number keys expires', 'larder_db_pkey')," \
+    "('larder_count', 'number slot keys expires', 'larder_count_pkey')," \
+    "('larder_key', 'seq version expire_at id size first db type key key_rest value'," \
+    " 'larder_key_pkey larder_key_name larder_key_expire larder_key_first')"
+
+#define POSTGRES_MORE_TABLES \
+    ",('larder_trash', 'id type', 'larder_trash_pkey')," \
     "('larder_journal', 'seq changes', 'larder_journal_pkey')"
 
-#define MARIADB_TABLES                                                                                       \
-    "('larder_meta', 'name value', 'PRIMARY'),"                                                              \
-    "('larder_db', 'db number keys expires', 'PRIMARY'),"                                                    \
-    "('larder_count', 'number slot keys expires', 'PRIMARY'),"                                               \
-    "('larder_seq', 'next_not_cached_value', ''),"                                                           \
-    "('larder_key', 'seq db key key_rest type id size first version expire_at due_at value',"                \
-    " 'PRIMARY larder_key_name larder_key_expire larder_key_first'),"                                        \
-    "('larder_chunk', 'id pos value', 'PRIMARY'),"                                                           \
-    "('larder_hash', 'id field field_rest expire_at ord value', 'PRIMARY larder_hash_ord larder_hash_expire')," \
-    "('larder_list', 'id pos value', 'PRIMARY'),"                                                            \
-    "('larder_set', 'id member member_rest ord', 'PRIMARY larder_set_ord'),"                                 \
-    "('larder_zset', 'id member member_rest score bits place ord',"                                          \
-    " 'PRIMARY larder_zset_score larder_zset_ord'),"                                                         \
-    "('larder_zset_block', 'id block score bits count member', 'PRIMARY'),"                                  \
-    "('larder_lock', 'n', 'PRIMARY'),"                                                                       \
-    "('larder_trash', 'id type', 'PRIMARY'),"                                                                \
+#define MARIADB_TABLES \
+    "('larder_meta', 'name value', 'PRIMARY')," \
+    "('larder_db', 'db number keys expires', 'PRIMARY')," \
+    "('larder_count', 'number slot keys expires', 'PRIMARY')," \
+    "('larder_seq', 'next_not_cached_value', '')," \
+    "('larder_key', 'seq db key key_rest type id size first version expire_at due_at value'," \
+    " 'PRIMARY larder_key_name larder_key_expire larder_key_first')"
+
+#define MARIADB_MORE_TABLES \
+    ",('larder_lock', 'n', 'PRIMARY')," \
+    "('larder_trash', 'id type', 'PRIMARY')," \
     "('larder_journal', 'seq changes', 'PRIMARY')"
 
 /* The words of a column of the list, on MariaDB: a row for each. */
@@ -63,10 +55,15 @@
     "  AND DATABASE() LIKE p.table_schema"                                                                   \
     "  AND p.grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), ''''))"
 
+/* All tables that there have to be: behind it comes a question about them. */
+static const char *const want_text[REMOTE_DIALECTS][2] = {
+    [REMOTE_POSTGRES] = {"WITH want (name, columns, indexes) AS (VALUES " POSTGRES_TABLES, POSTGRES_MORE_TABLES ")"},
+    [REMOTE_MARIADB] = {"WITH want (name, columns, indexes) AS (VALUES " MARIADB_TABLES, MARIADB_MORE_TABLES ")"},
+};
+
 /* One text for each thing that is missing. */
 static const char *const structure_text[REMOTE_DIALECTS] = {
     [REMOTE_POSTGRES] =
-    "WITH want (name, columns, indexes) AS (VALUES " POSTGRES_TABLES ")"
     " SELECT 'table ' || w.name FROM want AS w WHERE to_regclass(w.name) IS NULL"
     " UNION ALL SELECT 'sequence larder_seq' WHERE to_regclass('larder_seq') IS NULL"
     " UNION ALL SELECT 'column ' || w.name || '.' || c FROM want AS w, unnest(string_to_array(w.columns, ' ')) AS c"
@@ -75,7 +72,6 @@ static const char *const structure_text[REMOTE_DIALECTS] = {
     " UNION ALL SELECT 'index ' || i FROM want AS w, unnest(string_to_array(w.indexes, ' ')) AS i"
     "  WHERE to_regclass(w.name) IS NOT NULL AND to_regclass(i) IS NULL",
     [REMOTE_MARIADB] =
-    "WITH want (name, columns, indexes) AS (VALUES " MARIADB_TABLES ")"
     " SELECT CONCAT(IF(w.columns = 'next_not_cached_value', 'sequence ', 'table '), w.name) FROM want AS w WHERE NOT EXISTS"
     "  (SELECT 1 FROM information_schema.tables AS t WHERE t.table_schema = DATABASE() AND t.table_name = w.name)"
     " UNION ALL SELECT CONCAT('column ', w.name, '.', w.word) FROM " MD_WORDS("columns") " AS w"
@@ -154,12 +150,10 @@ static const char *const functions_text[REMOTE_DIALECTS] = {
    larder_db after the version; a dump brings both before. */
 static const char *const nothing_text[REMOTE_DIALECTS] = {
     [REMOTE_POSTGRES] =
-    "WITH want (name, columns, indexes) AS (VALUES " POSTGRES_TABLES ")"
     " SELECT CASE WHEN to_regclass('larder_meta') IS NULL THEN 'table larder_meta' ELSE 'row schema_version of larder_meta' END"
     " WHERE to_regproc('larder_now') IS NOT NULL"
     "  OR EXISTS (SELECT 1 FROM want AS w WHERE to_regclass(w.name) IS NOT NULL)",
     [REMOTE_MARIADB] =
-    "WITH want (name, columns, indexes) AS (VALUES " MARIADB_TABLES ")"
     " SELECT 'table larder_meta' FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM information_schema.tables AS t"
     "  WHERE t.table_schema = DATABASE() AND t.table_name = 'larder_meta')"
     " AND EXISTS (SELECT 1 FROM want AS w JOIN information_schema.tables AS t ON t.table_name = w.name"
@@ -190,11 +184,46 @@ static enum status note(void *arg, const struct remote_row *row)
     return ST_OK;
 }
 
+static void add_item_table(struct buf *text, enum item_table t, enum remote_dialect dialect)
+{
+    const struct item_table_desc *d = &item_tables[t];
+    bool scores = item_has(t, COLUMN_SCORE) && dialect == REMOTE_MARIADB;
+    buf_addf(text, ",('%s', 'id %s", d->name, d->key);
+    if (d->named)
+        buf_addf(text, " %s_rest", d->key);
+    for (int c = 0; c < ITEM_COLUMNS; c++)
+        if (d->columns[c])
+            buf_addf(text, " %s", d->columns[c]);
+    buf_addf(text, "%s%s', '", scores ? " bits" : "", scores && d->indexes[ITEMS_BY_SCORE] ? " place" : "");
+    if (dialect == REMOTE_MARIADB)
+        buf_addf(text, "PRIMARY");
+    else
+        buf_addf(text, "%s_pkey", d->name);
+    for (int o = 0; o < ITEM_ORDERS; o++)
+        if (d->indexes[o])
+            buf_addf(text, " %s", d->indexes[o]);
+    buf_addf(text, "')");
+}
+
 static enum status ask(struct remote *c, const char *text, struct missing *m, struct error *err)
 {
     struct request r = {.text = text, .fn = note, .arg = m};
     remote_add(c, &r);
     return remote_run(c, err);
+}
+
+/* The same about the tables that there have to be. */
+static enum status ask_of_tables(struct remote *c, const char *question, struct missing *m, struct error *err)
+{
+    struct buf text = {0};
+    buf_addf(&text, "%s", want_text[c->dialect][0]);
+    for (int t = 0; t < ITEM_TABLES; t++)
+        add_item_table(&text, (enum item_table)t, c->dialect);
+    buf_addf(&text, "%s%s", want_text[c->dialect][1], question);
+    buf_add(&text, "", 1);
+    enum status st = ask(c, text.p, m, err);
+    buf_release(&text);
+    return st;
 }
 
 static enum status incomplete(const struct remote *c, const struct missing *m, const char *advice,
@@ -216,7 +245,7 @@ const char *remote_views_text(enum remote_dialect dialect)
 enum status remote_verify(struct remote *c, bool views, struct error *err)
 {
     struct missing m = {0};
-    enum status st = ask(c, structure_text[c->dialect], &m, err);
+    enum status st = ask_of_tables(c, structure_text[c->dialect], &m, err);
     if (st == ST_OK && m.n == 0)
         st = ask(c, rows_text[c->dialect], &m, err);
     if (st == ST_OK && m.n)
@@ -236,7 +265,7 @@ static const char *const no_version_text[REMOTE_DIALECTS] = {
 enum status remote_verify_nothing(struct remote *c, struct error *err)
 {
     struct missing m = {0};
-    enum status st = ask(c, nothing_text[c->dialect], &m, err);
+    enum status st = ask_of_tables(c, nothing_text[c->dialect], &m, err);
     if (st == ST_OK && m.n == 0 && no_version_text[c->dialect]) {
         st = ask(c, no_version_text[c->dialect], &m, err);
         if (st == ST_MISSING)

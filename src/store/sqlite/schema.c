@@ -2,6 +2,9 @@
 
 #include <stdio.h>
 
+#include "base/buf.h"
+#include "store/item_tables.h"
+
 /* ---- SQLite ---- */
 
 /* Now, in milliseconds. */
@@ -116,17 +119,14 @@ static const char version_1[] =
     " ('next_db_number', 0), ('applied', 0), ('applying', 0), ('owner', ''),"
     " ('created', strftime('%Y-%m-%dT%H:%M:%SZ', 'now'));";
 
-/* The first few of what is missing, as one text; NULL when nothing is. */
-static const char missing_text[] =
+/* The first few of what is missing, as one text; NULL when nothing is. Item tables and their columns stand
+   between the two parts. */
+static const char missing_before[] =
     "WITH want (name, columns) AS (VALUES ('larder_meta', '[\"name\",\"value\"]'),"
     " ('larder_db', '[\"db\",\"number\",\"keys\",\"expires\"]'),"
-    " ('larder_key', '[\"seq\",\"db\",\"key\",\"type\",\"id\",\"size\",\"first\",\"version\",\"expire_at\",\"value\"]'),"
-    " ('larder_chunk', '[\"id\",\"pos\",\"value\"]'),"
-    " ('larder_hash', '[\"id\",\"field\",\"expire_at\",\"ord\",\"value\"]'),"
-    " ('larder_list', '[\"id\",\"pos\",\"value\"]'), ('larder_set', '[\"id\",\"member\",\"ord\"]'),"
-    " ('larder_zset', '[\"id\",\"member\",\"score\",\"ord\"]'),"
-    " ('larder_zset_block', '[\"id\",\"block\",\"score\",\"member\",\"count\"]'),"
-    " ('larder_trash', '[\"id\",\"type\"]'), ('larder_journal', '[\"seq\",\"changes\"]')),"
+    " ('larder_key', '[\"seq\",\"db\",\"key\",\"type\",\"id\",\"size\",\"first\",\"version\",\"expire_at\",\"value\"]')";
+static const char missing_behind[] =
+    ", ('larder_trash', '[\"id\",\"type\"]'), ('larder_journal', '[\"seq\",\"changes\"]')),"
     " has AS (SELECT name FROM sqlite_schema WHERE type = 'table'),"
     " missing (what) AS (SELECT 'table ' || name FROM want WHERE name NOT IN has"
     "  UNION ALL SELECT 'column ' || w.name || '.' || c.value FROM want AS w, json_each(w.columns) AS c"
@@ -181,11 +181,27 @@ enum status schema_require(struct sqlite *c, const char *does, struct error *err
                      does, SCHEMA_VERSION);
 }
 
+static void add_item_tables(struct buf *text)
+{
+    for (int t = 0; t < ITEM_TABLES; t++) {
+        buf_addf(text, ", ('%s', '[\"id\",\"%s\"", item_tables[t].name, item_tables[t].key);
+        for (int c = 0; c < ITEM_COLUMNS; c++)
+            if (item_tables[t].columns[c])
+                buf_addf(text, ",\"%s\"", item_tables[t].columns[c]);
+        buf_addf(text, "]')");
+    }
+}
+
 enum status schema_verify(struct sqlite *c, struct error *err)
 {
     struct sqlite_stmt *q;
+    struct buf text = {0};
     bool row;
-    enum status st = sqlite_prepare(c, missing_text, &q, err);
+    buf_addf(&text, "%s", missing_before);
+    add_item_tables(&text);
+    buf_add(&text, missing_behind, sizeof missing_behind);
+    enum status st = sqlite_prepare(c, text.p, &q, err);
+    buf_release(&text);
     if (st != ST_OK)
         return st;
     st = sqlite_step(q, &row, err);
