@@ -28,13 +28,16 @@ static void push(struct map_link **chain, struct map_link *l)
     *chain = l;
 }
 
-static void begin(struct map *m)
+/* The first buckets, a power of two. */
+static void begin(struct map *m, size_t buckets)
 {
-    m->segments_cap = FIRST_SEGMENTS;
+    size_t most = buckets < MAP_SEGMENT ? buckets : MAP_SEGMENT;
+    size_t n = buckets / most;
+    m->segments_cap = n < FIRST_SEGMENTS ? FIRST_SEGMENTS : n;
     m->segments = mem_alloc(m->segments_cap * sizeof *m->segments);
-    m->segments[0] = new_segment(m, FIRST_BUCKETS);
-    m->nsegments = 1;
-    m->low = FIRST_BUCKETS - 1;
+    m->low = buckets - 1;
+    while (m->nsegments < n)
+        m->segments[m->nsegments++] = new_segment(m, most);
 }
 
 /* The first segment becomes twice as large. */
@@ -97,7 +100,7 @@ void map_add(struct map *m, struct map_link *l)
 {
     if (m->count >= map_buckets(m)) {
         if (!m->segments)
-            begin(m);
+            begin(m, FIRST_BUCKETS);
         else if (m->low + 1 < MAP_SEGMENT)
             grow_first(m);
         else
@@ -148,10 +151,7 @@ void map_reserve(struct map *m, size_t entries)
         return;
     while (n < entries)
         n *= 2;
-    m->low = n - 1;
-    for (size_t at = 0; at < n; at += MAP_SEGMENT)
-        VEC_PUSH(m->segments, m->nsegments, m->segments_cap) =
-            new_segment(m, n < MAP_SEGMENT ? n : MAP_SEGMENT);
+    begin(m, n);
 }
 
 void map_clear(struct map *m)
