@@ -1,5 +1,6 @@
 """The checks of include directions and of the code's shape find what they should."""
 
+import re
 import subprocess
 
 from harness import servers
@@ -71,3 +72,15 @@ def test_the_shape(tmp_path):
             "src/base/a.c:3 and src/base/b.c:9 share 6 lines or more",
         ],
     )
+
+
+HOP = re.compile(r"^ {4,}(\w+) +([a-z_/]+\.c)(?: |$)", re.MULTILINE)
+
+
+def test_the_walks_of_the_architecture():
+    """Every function that the page walks through is defined in the file that it names."""
+    hops = HOP.findall((servers.ROOT / "docs" / "architecture.md").read_text())
+    assert len(hops) > 50
+    for function, place in hops:
+        text = (servers.ROOT / "src" / place).read_text()
+        assert re.search(rf"^[a-z][^\n;=]*\b{function}\(", text, re.MULTILINE), f"{function} is not in {place}"
