@@ -16,19 +16,13 @@
 /* The status of an answer that is none yet. */
 #define HTTP_CONTINUE 100
 
-/* What running requests changes. */
-struct http_progress {
-    int64_t queued_us; /* when the oldest request that has not run yet was whole; 0: there is none */
-    uint32_t shape;    /* of the last answer: its dialect, and whether it has no body */
-};
-
+/* The shape of an answer is its dialect, and whether it has no body. */
 #define SHAPE_BODILESS 0x80U /* it answers HEAD */
 
 struct http_conn {
     struct http_in in;
     int64_t since_us; /* when the unfinished request began to come; 0: there is none */
     bool head_seen;   /* of the unfinished request: it may go on */
-    struct http_progress now, before;
 };
 
 static struct http_conn *conn_of(const struct client *c)
@@ -114,10 +108,10 @@ static enum parse_result parse(struct client *c, struct arena *arena, struct bat
     c->parsed += used;
     h->since_us = 0;
     h->head_seen = false;
-    if (!h->now.queued_us)
-        h->now.queued_us = client_now(c);
+    if (!c->run.queued_us)
+        c->run.queued_us = client_now(c);
     struct http_call *x = http_prepare(api_of(c), &request, arena);
-    x->received_us = h->now.queued_us;
+    x->received_us = c->run.queued_us;
     ret->request = x;
     ret->db = x->db;
     ret->cmd = x->cmd;
@@ -175,7 +169,6 @@ static size_t declare(const struct batch_call *call)
 static struct command_result run(const struct batch_call *call, const struct error *write_err)
 {
     struct client *c = call->client;
-    struct http_conn *h = conn_of(c);
     struct http_call copy = *request_of(call), *x = &copy; /* it may run again, from what it was */
     if (x->refusal.status == HTTP_CONTINUE) {
         buf_add_slice(&c->out, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
@@ -183,16 +176,11 @@ static struct command_result run(const struct batch_call *call, const struct err
     }
     x->close |= client_is_last_call(c);
     struct command_result result = http_answer(api_of(c), &c->session, x, &c->out, write_err);
-    h->now.queued_us = 0;
-    h->now.shape = (uint32_t)(http_dialect_of(x) | (x->request.method == HTTP_HEAD ? SHAPE_BODILESS : 0));
+    c->run.queued_us = 0;
+    c->run.shape = (uint32_t)(http_dialect_of(x) | (x->request.method == HTTP_HEAD ? SHAPE_BODILESS : 0));
     if (x->close)
         client_drain(c);
     return result;
-}
-
-static uint32_t shape(const struct client *c)
-{
-    return conn_of(c)->now.shape;
 }
 
 static void fail(struct client *c, uint32_t n, uint32_t of, const struct error *err, struct buf *out)
@@ -200,16 +188,6 @@ static void fail(struct client *c, uint32_t n, uint32_t of, const struct error *
     for (uint32_t i = 0; i < n; i++)
         http_answer_failure(api_of(c), err, (enum http_dialect)(of & ~SHAPE_BODILESS), of & SHAPE_BODILESS,
                             out);
-}
-
-static void keep(struct client *c)
-{
-    conn_of(c)->before = conn_of(c)->now;
-}
-
-static void take_back(struct client *c)
-{
-    conn_of(c)->now = conn_of(c)->before;
 }
 
 /* ---- time ---- */
@@ -241,7 +219,7 @@ static bool tick(struct client *c, int64_t now_us)
         client_drain(c);
         return false;
     }
-    if (!h->since_us && !h->now.queued_us && now_us - c->session.active_us > idle)
+    if (!h->since_us && !c->run.queued_us && now_us - c->session.active_us > idle)
         return close_slow(c, CLOSED_IDLE);
     return true;
 }
@@ -331,9 +309,6 @@ const struct protocol http_protocol = {
     .needs_database = needs_database,
     .declare = declare,
     .run = run,
-    .shape = shape,
     .fail = fail,
-    .keep = keep,
-    .take_back = take_back,
     .shared = &outcomes,
 };

@@ -67,9 +67,9 @@ static void join(struct client_list *l, struct client *c)
 /* The lists and the watching of the socket follow the state. */
 static void enter(struct client *c, enum client_state to)
 {
-    enum client_state from = c->state;
+    enum client_state from = c->run.state;
     unsigned both = 1U << from | 1U << to;
-    c->state = to;
+    c->run.state = to;
     if (both & LISTED) {
         struct client_list *old = list_of(c->worker, from), *new = list_of(c->worker, to);
         if (old)
@@ -96,7 +96,7 @@ static void close_down(struct client *c)
 
 void client_change_state(struct client *c, enum client_state to)
 {
-    bool legal = LEGAL[c->state] >> to & 1;
+    bool legal = LEGAL[c->run.state] >> to & 1;
     assert(legal);
     (void)legal;
     assert(to != CLIENT_READY || !c->in_batch);
@@ -115,13 +115,13 @@ void client_drain(struct client *c)
 
 void client_kill(struct client *c)
 {
-    if (c->state != CLIENT_DEAD)
+    if (c->run.state != CLIENT_DEAD)
         client_change_state(c, CLIENT_DEAD);
 }
 
 void client_pause(struct client *c, int64_t until_us)
 {
-    c->pause_until_us = until_us;
+    c->run.pause_until_us = until_us;
     client_change_state(c, CLIENT_PAUSED);
 }
 
@@ -136,24 +136,24 @@ void client_log_close(const struct client *c, enum log_level level, const char *
 
 void client_tick(struct client *c, int64_t now_us)
 {
-    if (c->state == CLIENT_DEAD)
+    if (c->run.state == CLIENT_DEAD)
         return;
-    if (c->state == CLIENT_LINGERING) {
+    if (c->run.state == CLIENT_LINGERING) {
         if (now_us - c->flushed_us > LINGER_US)
             client_kill(c);
         return;
     }
     const struct config *config = worker_config(c->worker);
     int64_t idle = now_us - c->session.active_us;
-    bool ending = c->state == CLIENT_DRAINING || c->eof;
+    bool ending = c->run.state == CLIENT_DRAINING || c->eof;
     if (ending && now_us - c->flushed_us > DRAIN_MAX_US && idle > DRAIN_MAX_US) {
         client_log_close(c, LOG_INFO, "closing a client that does not take its last replies");
         c->worker->executor.stats.closed[CLOSED_UNREAD]++;
         client_kill(c);
         return;
     }
-    if (config->timeout_ms && !c->session.state.monitor && c->state != CLIENT_PAUSED &&
-        c->state != CLIENT_BLOCKED && (uint64_t)idle / 1000 > config->timeout_ms) {
+    if (config->timeout_ms && !c->session.state.monitor && c->run.state != CLIENT_PAUSED &&
+        c->run.state != CLIENT_BLOCKED && (uint64_t)idle / 1000 > config->timeout_ms) {
         client_log_close(c, LOG_DEBUG, "closing an idle client");
         c->worker->executor.stats.closed[CLOSED_IDLE]++;
         client_kill(c);
@@ -173,38 +173,23 @@ void client_tick(struct client *c, int64_t now_us)
 
 struct client_before client_before(struct client *c)
 {
-    if (c->protocol->keep)
-        c->protocol->keep(c);
-    return (struct client_before){
-        .client = c,
-        .state = c->state,
-        .done = c->done,
-        .output = c->out.len,
-        .held_first = c->held_first,
-        .held_last = c->held_last,
-        .block_until_us = c->block_until_us,
-    };
+    return (struct client_before){.client = c, .run = c->run, .output = c->out.len};
 }
 
 void client_take_back(const struct client_before *was)
 {
     struct client *c = was->client;
-    if (c->state == CLIENT_DEAD) {
+    if (c->run.state == CLIENT_DEAD) {
         block_forget(&c->worker->executor, &c->session);
         return;
     }
-    if (c->state != was->state)
-        enter(c, was->state);
-    c->done = was->done;
+    if (c->run.state != was->run.state)
+        enter(c, was->run.state);
+    c->run = was->run;
     c->out.len = was->output;
-    c->held_first = was->held_first;
-    c->held_last = was->held_last;
-    c->block_until_us = was->block_until_us;
     event_del(&c->block_event);
-    if (c->session.state.blocked && c->block_until_us)
+    if (c->session.state.blocked && c->run.block_until_us)
         client_arm_block_timer(c);
-    if (c->protocol->take_back)
-        c->protocol->take_back(c);
 }
 
 /* ---- what protocols ask ---- */
@@ -226,7 +211,7 @@ bool client_is_unread(const struct client *c)
 
 bool client_is_idle(const struct client *c)
 {
-    return client_open(c) && c->state != CLIENT_PAUSED && client_backlog(c) == 0;
+    return client_open(c) && c->run.state != CLIENT_PAUSED && client_backlog(c) == 0;
 }
 
 /* ---- life ---- */
@@ -256,7 +241,7 @@ struct client *client_new(struct worker *w, struct conn conn, const struct proto
 
 void client_free(struct client *c)
 {
-    assert(c->state == CLIENT_DEAD);
+    assert(c->run.state == CLIENT_DEAD);
     leave(&c->worker->dead, c);
     session_release(&c->session);
     c->protocol->release(c);

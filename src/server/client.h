@@ -104,12 +104,26 @@ struct client_list {
     size_t n;
 };
 
+/* What running calls changes about a connection, beside its session and its output. A copy by value brings it
+   back (client_take_back): what is a member here is restored without code of its own. */
+struct client_progress {
+    enum client_state state;
+    uint32_t shape;  /* of the answer that was given last: what its protocol has to know of it if an error
+                        has to take its place */
+    bool exec_chose; /* RESP: the last to change its database was EXEC */
+    size_t done;     /* input that was run */
+    int64_t pause_until_us; /* when a command that waits for the end of a pause gives up; 0: never */
+    int64_t block_until_us; /* when a blocking command gives up; 0: never */
+    int64_t queued_us;      /* HTTP: when the oldest request that has not run was whole; 0: there is none */
+    uint64_t held_first, held_last; /* numbers of its held replies, 0: none */
+};
+
 struct client {
     struct session session; /* first: commands see only this */
     struct worker *worker;
     const struct protocol *protocol;
     struct conn conn;
-    enum client_state state;
+    struct client_progress run;
     struct client *prev, *next; /* in the list of its state */
     /* True or not in any state. */
     bool in_batch; /* in batch->clients: calls of the batch point into its input, which stays where it is */
@@ -118,27 +132,21 @@ struct client {
     bool unread;   /* in worker->unread: it is read from when the pending batch has ended */
     bool to_flush; /* in worker->flush */
     bool kept;     /* in worker->retry */
-    /* Waiting. */
-    int64_t pause_until_us;   /* when a command that waits for the end of a pause gives up; 0: never */
-    int64_t block_until_us;   /* when a blocking command gives up; 0: never */
     struct event block_event; /* the end of a blocking command's patience */
     /* Input. */
     struct buf in;
-    size_t done, parsed;
+    size_t parsed;
     bool filled;               /* the last read took all the room there was: the next has more */
     struct resp_parser parser; /* RESP */
-    bool exec_chose;           /* RESP: the last to change its database was EXEC ... */
-    uint32_t exec_left;  /* ... and left this one, plus 1, in the call that was run last; 0: it did not */
-    void *protocol_data; /* the protocol's own */
+    void *protocol_data;       /* the protocol's own */
     /* Output. */
     struct resp_reply reply;
     struct buf out;
     size_t sent;
-    size_t reply_start;             /* in out, of a reply to a blocked client */
-    uint64_t out_base;              /* output that has left the buffer */
-    uint64_t held_first, held_last; /* numbers of its held replies, 0: none */
-    int64_t soft_since_us;          /* output has been above the soft limit since; 0: it is not */
-    int64_t flushed_us;             /* when output last moved */
+    size_t reply_start;    /* in out, of a reply to a blocked client */
+    uint64_t out_base;     /* output that has left the buffer */
+    int64_t soft_since_us; /* output has been above the soft limit since; 0: it is not */
+    int64_t flushed_us;    /* when output last moved */
 };
 
 /* Takes over conn, which was counted for w. */
@@ -178,10 +186,8 @@ void client_tick(struct client *c, int64_t now_us);
 /* A client before a transaction that may have to be run again (retry.h), and back to that. */
 struct client_before {
     struct client *client;
-    enum client_state state;
-    size_t done, output;
-    uint64_t held_first, held_last;
-    int64_t block_until_us;
+    struct client_progress run;
+    size_t output; /* how long it was: nothing of it leaves meanwhile */
 };
 struct client_before client_before(struct client *c);
 void client_take_back(const struct client_before *was);
@@ -189,13 +195,13 @@ void client_take_back(const struct client_before *was);
 /* A call of it in the batch may run. */
 static inline bool client_batched(const struct client *c)
 {
-    return c->state == CLIENT_BATCHED || c->state == CLIENT_BATCHED_MORE;
+    return c->run.state == CLIENT_BATCHED || c->run.state == CLIENT_BATCHED_MORE;
 }
 
 /* Its connection has not begun to end. */
 static inline bool client_open(const struct client *c)
 {
-    return c->state < CLIENT_DRAINING;
+    return c->run.state < CLIENT_DRAINING;
 }
 
 static inline size_t client_backlog(const struct client *c)

@@ -9,11 +9,11 @@
 /* Gives up what was run. */
 static void consume(struct client *c)
 {
-    if (c->done == 0)
+    if (c->run.done == 0)
         return;
-    buf_consume(&c->in, c->done);
-    c->parsed -= c->done;
-    c->done = 0;
+    buf_consume(&c->in, c->run.done);
+    c->parsed -= c->run.done;
+    c->run.done = 0;
 }
 
 /* Makes room for the next read and says how much of it to use. */
@@ -37,7 +37,7 @@ static size_t make_room(struct client *c)
 bool client_may_wait(const struct client *c)
 {
     uint64_t limit = worker_config(c->worker)->client_query_buffer_limit / 2;
-    return c->in.len - c->done < (limit < CLIENT_STALL_INPUT ? limit : CLIENT_STALL_INPUT);
+    return c->in.len - c->run.done < (limit < CLIENT_STALL_INPUT ? limit : CLIENT_STALL_INPUT);
 }
 
 static void end_of_input(struct client *c)
@@ -50,8 +50,8 @@ static void end_of_input(struct client *c)
 /* Whether input may be read: it stays where it is while calls of the batch point into it. */
 static bool takes_input(const struct client *c)
 {
-    return !c->in_batch &&
-           (c->state == CLIENT_READING || c->state == CLIENT_BLOCKED || c->state == CLIENT_STALLED);
+    return !c->in_batch && (c->run.state == CLIENT_READING || c->run.state == CLIENT_BLOCKED ||
+                            c->run.state == CLIENT_STALLED);
 }
 
 static void throw_away(struct client *c)
@@ -69,7 +69,7 @@ void client_on_readable(evutil_socket_t fd, short what, void *arg)
     (void)fd, (void)what;
     struct client *c = arg;
     struct worker *w = c->worker;
-    if (c->state == CLIENT_LINGERING)
+    if (c->run.state == CLIENT_LINGERING)
         throw_away(c);
     if (w->batch.pending && client_open(c)) {
         gather_later(w, c);
@@ -95,42 +95,42 @@ void client_on_readable(evutil_socket_t fd, short what, void *arg)
     c->session.active_us = worker_now(w);
     c->in.len += n;
     c->filled = n == room;
-    if (c->in.len - c->done > worker_config(w)->client_query_buffer_limit) {
+    if (c->in.len - c->run.done > worker_config(w)->client_query_buffer_limit) {
         client_log_close(c, LOG_WARNING, "closing a client that sent more than client-query-buffer-limit");
         w->executor.stats.closed[CLOSED_QUERY_LIMIT]++;
         client_kill(c);
         return;
     }
-    if (c->state != CLIENT_BLOCKED)
+    if (c->run.state != CLIENT_BLOCKED)
         gather_calls(w, c);
 }
 
 static void drop_input(struct client *c)
 {
-    c->done = c->parsed = c->in.len = 0;
+    c->run.done = c->parsed = c->in.len = 0;
     if (c->in.cap > KEEP_BUFFER * 2)
         buf_shrink(&c->in, KEEP_BUFFER);
 }
 
 void client_found_nothing(struct client *c)
 {
-    c->done = c->parsed;
-    if (c->done == c->in.len)
+    c->run.done = c->parsed;
+    if (c->run.done == c->in.len)
         drop_input(c);
     if (c->eof)
         client_touch(c);
-    if (c->state != CLIENT_READING)
+    if (c->run.state != CLIENT_READING)
         client_change_state(c, CLIENT_READING);
 }
 
 /* What did not run is parsed again when its time comes. */
 static void parse_again(struct client *c)
 {
-    c->parsed = c->done;
+    c->parsed = c->run.done;
     c->broken = false;
     c->protocol->parse_again(c);
-    if ((c->state == CLIENT_READING && c->done < c->in.len) ||
-        (c->state == CLIENT_STALLED && !client_must_stall(c)))
+    if ((c->run.state == CLIENT_READING && c->run.done < c->in.len) ||
+        (c->run.state == CLIENT_STALLED && !client_must_stall(c)))
         client_change_state(c, CLIENT_READY);
 }
 
@@ -140,13 +140,13 @@ void client_batch_done(struct client *c)
     if (c->eof)
         client_touch(c);
     if (client_batched(c)) {
-        c->done = c->parsed;
-        client_change_state(c, c->state == CLIENT_BATCHED ? CLIENT_READING : CLIENT_READY);
+        c->run.done = c->parsed;
+        client_change_state(c, c->run.state == CLIENT_BATCHED ? CLIENT_READING : CLIENT_READY);
     } else if (client_open(c)) {
         parse_again(c);
     } else {
-        c->done = c->in.len;
+        c->run.done = c->in.len;
     }
-    if (c->done == c->in.len)
+    if (c->run.done == c->in.len)
         drop_input(c);
 }

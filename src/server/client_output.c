@@ -49,7 +49,7 @@ bool client_over_limit(struct client *c)
 /* Whether there is something for it to do that has been sent already. */
 static bool has_work(const struct client *c)
 {
-    return c->in_batch || c->state == CLIENT_READY || c->state == CLIENT_PAUSED;
+    return c->in_batch || c->run.state == CLIENT_READY || c->run.state == CLIENT_PAUSED;
 }
 
 /* All output has left. */
@@ -60,17 +60,17 @@ static void drained(struct client *c)
         buf_shrink(&c->out, KEEP_BUFFER);
     conn_watch_writing(&c->conn, false);
     c->soft_since_us = 0;
-    if (c->state == CLIENT_DRAINING && c->broken && !c->eof && c->protocol->lingers) {
+    if (c->run.state == CLIENT_DRAINING && c->broken && !c->eof && c->protocol->lingers) {
         conn_end_output(&c->conn);
         client_change_state(c, CLIENT_LINGERING);
-    } else if (c->state == CLIENT_DRAINING || (c->eof && !has_work(c))) {
+    } else if (c->run.state == CLIENT_DRAINING || (c->eof && !has_work(c))) {
         client_kill(c);
     }
 }
 
 void client_flush(struct client *c)
 {
-    if (c->state == CLIENT_DEAD)
+    if (c->run.state == CLIENT_DEAD)
         return;
     size_t n = 0;
     if (sendable(c)) {
@@ -88,7 +88,7 @@ void client_flush(struct client *c)
             return;
         }
     }
-    if (c->state == CLIENT_STALLED && !c->in_batch && !client_must_stall(c))
+    if (c->run.state == CLIENT_STALLED && !c->in_batch && !client_must_stall(c))
         client_change_state(c, CLIENT_READY);
     if (client_backlog(c) == 0) {
         drained(c);

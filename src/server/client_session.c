@@ -33,7 +33,7 @@ static void session_usage(const struct session *s, struct session_usage *ret)
 {
     const struct client *c = of_session(s);
     *ret = (struct session_usage){
-        .query_buffer = c->in.len - c->done,
+        .query_buffer = c->in.len - c->run.done,
         .query_buffer_free = c->in.cap - c->in.len,
         .output_buffer = client_backlog(c),
         .total = sizeof *c + c->in.cap + c->out.cap + c->protocol->memory(c),
@@ -43,7 +43,7 @@ static void session_usage(const struct session *s, struct session_usage *ret)
 
 void client_arm_block_timer(struct client *c)
 {
-    int64_t left = c->block_until_us - clock_mono_us();
+    int64_t left = c->run.block_until_us - clock_mono_us();
     struct timeval in = {.tv_sec = left > 0 ? left / 1000000 : 0, .tv_usec = left > 0 ? left % 1000000 : 0};
     event_add(&c->block_event, &in);
 }
@@ -52,7 +52,7 @@ static void session_block(struct session *s, int64_t deadline_us)
 {
     struct client *c = of_session(s);
     client_change_state(c, CLIENT_BLOCKED);
-    c->block_until_us = deadline_us;
+    c->run.block_until_us = deadline_us;
     if (deadline_us)
         client_arm_block_timer(c);
 }
@@ -77,8 +77,8 @@ static void session_reply_end(struct session *s, int64_t wait)
     if (s->state.blocked)
         return;
     event_del(&c->block_event);
-    if (c->state == CLIENT_BLOCKED)
-        client_change_state(c, !c->in_batch && c->done < c->in.len ? CLIENT_READY : CLIENT_READING);
+    if (c->run.state == CLIENT_BLOCKED)
+        client_change_state(c, !c->in_batch && c->run.done < c->in.len ? CLIENT_READY : CLIENT_READING);
 }
 
 void client_on_block_timeout(evutil_socket_t fd, short what, void *arg)
@@ -88,7 +88,7 @@ void client_on_block_timeout(evutil_socket_t fd, short what, void *arg)
     if (!c->session.state.blocked)
         return;
     /* The loop counts from when it woke up, so a timer that was set in a long turn fires early. */
-    if (clock_mono_us() < c->block_until_us)
+    if (clock_mono_us() < c->run.block_until_us)
         client_arm_block_timer(c);
     else
         block_give_up(&c->worker->executor, &c->session, false);

@@ -42,7 +42,7 @@ static void expect_key(struct worker *w, struct batch_call *call)
 void gather_calls(struct worker *w, struct client *c)
 {
     if (client_must_stall(c)) {
-        if (c->state != CLIENT_STALLED)
+        if (c->run.state != CLIENT_STALLED)
             client_change_state(c, CLIENT_STALLED);
         return;
     }
@@ -88,7 +88,7 @@ void gather_resume(struct worker *w)
     for (size_t i = 0; i < w->unread.len; i++) {
         struct client *c = w->unread.items[i];
         c->unread = false;
-        if (client_open(c) && c->state != CLIENT_PAUSED && !c->eof)
+        if (client_open(c) && c->run.state != CLIENT_PAUSED && !c->eof)
             conn_watch_reading(&c->conn, true);
     }
     w->unread.len = 0;

@@ -32,14 +32,13 @@ void held_add(struct worker *worker, struct client *c, size_t start, struct held
               int64_t deadline_us)
 {
     struct held_replies *w = &worker->held;
-    uint32_t shape = c->protocol->shape ? c->protocol->shape(c) : 0;
     uint64_t from = c->out_base + start, to = c->out_base + c->out.len;
-    if (c->state == CLIENT_DEAD)
+    if (c->run.state == CLIENT_DEAD)
         return;
-    if (c->held_last) {
-        struct held_reply *last = at(w, c->held_last);
+    if (c->run.held_last) {
+        struct held_reply *last = at(w, c->run.held_last);
         if (last->what.ticket == what.ticket && last->what.engine == what.engine && last->end == from &&
-            last->shape == shape && !last->deadline_us && !deadline_us) {
+            last->shape == c->run.shape && !last->deadline_us && !deadline_us) {
             last->end = to;
             last->replies++;
             return;
@@ -56,13 +55,13 @@ void held_add(struct worker *worker, struct client *c, size_t start, struct held
                                          .what = what,
                                          .deadline_us = deadline_us,
                                          .replies = 1,
-                                         .shape = shape};
+                                         .shape = c->run.shape};
     w->ntimed += deadline_us != 0;
-    if (c->held_last)
-        at(w, c->held_last)->next = number;
+    if (c->run.held_last)
+        at(w, c->run.held_last)->next = number;
     else
-        c->held_first = number;
-    c->held_last = number;
+        c->run.held_first = number;
+    c->run.held_last = number;
 }
 
 void held_cut(struct worker *worker, uint64_t from)
@@ -80,7 +79,7 @@ void held_cut(struct worker *worker, uint64_t from)
 
 size_t held_free_output(const struct worker *w, const struct client *c)
 {
-    return c->held_first ? (size_t)(at(&w->held, c->held_first)->start - c->out_base) : c->out.len;
+    return c->run.held_first ? (size_t)(at(&w->held, c->run.held_first)->start - c->out_base) : c->out.len;
 }
 
 /* Takes the first reply of all out; it is its client's first as well. */
@@ -91,9 +90,9 @@ static void let_go(struct held_replies *w)
     w->ntimed -= head->deadline_us != 0;
     if (!c)
         return;
-    c->held_first = head->next;
+    c->run.held_first = head->next;
     if (!head->next)
-        c->held_last = 0;
+        c->run.held_last = 0;
     client_touch(c);
 }
 
@@ -131,7 +130,7 @@ static void rewrite(struct worker *worker, struct client *c, struct failed which
     struct held_replies *w = &worker->held;
     struct buf fresh = {0};
     size_t copied = 0;
-    for (uint64_t n = c->held_first; n; n = at(w, n)->next) {
+    for (uint64_t n = c->run.held_first; n; n = at(w, n)->next) {
         struct held_reply *it = at(w, n);
         size_t start = (size_t)(it->start - c->out_base), end = (size_t)(it->end - c->out_base);
         buf_add(&fresh, c->out.p + copied, start - copied);
@@ -167,13 +166,13 @@ void held_fail(struct worker *worker, struct held_for from, const struct error *
 /* The client's first held reply may leave, whatever other clients' replies are in front of it. */
 static void release_first(struct held_replies *w, struct client *c)
 {
-    struct held_reply *it = at(w, c->held_first);
+    struct held_reply *it = at(w, c->run.held_first);
     w->ntimed -= it->deadline_us != 0;
     it->deadline_us = 0;
     it->client = NULL;
-    c->held_first = it->next;
+    c->run.held_first = it->next;
     if (!it->next)
-        c->held_last = 0;
+        c->run.held_last = 0;
     client_touch(c);
 }
 
@@ -187,7 +186,7 @@ static void give_up(struct worker *worker, uint64_t number)
     rewrite(worker, c, (struct failed){.only = number}, &err);
     at(w, number)->deadline_us = 0;
     w->ntimed--;
-    while (c->held_first && at(w, c->held_first)->what.ticket == 0)
+    while (c->run.held_first && at(w, c->run.held_first)->what.ticket == 0)
         release_first(w, c);
 }
 
@@ -216,7 +215,7 @@ void held_synced(struct worker *worker)
 
 void held_forget(struct worker *worker, struct client *c)
 {
-    for (uint64_t n = c->held_first; n; n = at(&worker->held, n)->next)
+    for (uint64_t n = c->run.held_first; n; n = at(&worker->held, n)->next)
         at(&worker->held, n)->client = NULL;
-    c->held_first = c->held_last = 0;
+    c->run.held_first = c->run.held_last = 0;
 }

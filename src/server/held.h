@@ -31,7 +31,7 @@ struct held_reply {
     struct held_for what;
     int64_t deadline_us; /* when the client has waited long enough; 0: never */
     uint32_t replies;    /* that stand there */
-    uint32_t shape;      /* of them, see struct protocol */
+    uint32_t shape;      /* of them, see struct client_progress */
     uint64_t next;       /* the number of the client's next held reply, 0: none */
 };
 

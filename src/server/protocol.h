@@ -82,22 +82,15 @@ struct protocol {
     /* Announces the keys that it will use (exec/declare.h). Returns how many. */
     size_t (*declare)(const struct batch_call *call);
 
-    /* Runs the call and appends its answer to the client's output. Returns what has to follow. */
+    /* Runs the call and appends its answer to the client's output. Returns what has to follow. It may be run
+       again: what it changes is the session's state, c->run and the output. */
     struct command_result (*run)(const struct batch_call *call, const struct error *write_err);
 
-    /* ---- commits that fail, transactions that run again ---- */
+    /* ---- commits that fail ---- */
 
-    /* What has to be known of the answer that was given last, if an error has to take its place. NULL:
-       nothing. */
-    uint32_t (*shape)(const struct client *c);
-
-    /* Adds, to out, errors in the place of n answers of one shape that a failed commit has made untrue. */
+    /* Adds, to out, errors in the place of n answers of one shape (c->run.shape when they were given) that a
+       failed commit has made untrue. */
     void (*fail)(struct client *c, uint32_t n, uint32_t shape, const struct error *err, struct buf *out);
-
-    /* Before a transaction that may have to be run again, and back to that (retry.h). NULL: there is nothing
-       to remember. */
-    void (*keep)(struct client *c);
-    void (*take_back)(struct client *c);
 
     /* ---- what its clients have in common on one worker; NULL: nothing ---- */
 

@@ -141,11 +141,12 @@ static struct command_result run_unknown(const struct batch_call *call, const st
     return result;
 }
 
-/* Another database has been chosen: by EXEC, or by the client's own word. */
+/* Another database has been chosen: by EXEC, whose answer's shape is the one that it left, plus 1; or by the
+   client's own word. */
 static void note_database(struct client *c, const struct command *cmd, uint32_t db)
 {
-    c->exec_chose = txn_is_exec(cmd);
-    c->exec_left = c->exec_chose ? db + 1 : 0;
+    c->run.exec_chose = txn_is_exec(cmd);
+    c->run.shape = c->run.exec_chose ? db + 1 : 0;
 }
 
 static struct command_result run(const struct batch_call *call, const struct error *write_err)
@@ -153,7 +154,7 @@ static struct command_result run(const struct batch_call *call, const struct err
     struct client *c = call->client;
     struct worker *w = c->worker;
     c->reply.base.resp = c->session.state.resp;
-    c->exec_left = 0;
+    c->run.shape = 0;
     if (!call->cmd)
         return run_unknown(call, write_err);
     uint32_t db = c->session.state.db;
@@ -166,17 +167,12 @@ static struct command_result run(const struct batch_call *call, const struct err
 
 /* A SELECT in the queue of EXEC is undone with it when its commit fails, unless the client has chosen another
    database since. */
-static uint32_t shape(const struct client *c)
-{
-    return c->exec_left;
-}
-
 static void fail(struct client *c, uint32_t n, uint32_t left, const struct error *err, struct buf *out)
 {
     struct resp_reply sink;
-    if (left && c->exec_chose) {
+    if (left && c->run.exec_chose) {
         c->session.state.db = left - 1;
-        c->exec_chose = false;
+        c->run.exec_chose = false;
     }
     resp_reply_init(&sink, out, c->session.state.resp);
     for (uint32_t i = 0; i < n; i++) {
@@ -210,7 +206,6 @@ const struct protocol resp_protocol = {
     .needs_database = needs_database,
     .declare = declare,
     .run = run,
-    .shape = shape,
     .fail = fail,
     .tick = tick,
     .memory = memory,

@@ -103,7 +103,7 @@ static void run_call(struct worker *w, const struct batch_call *call, struct tra
     }
     size_t start = c->out.len;
     struct command_result result = c->protocol->run(call, &t->write_err);
-    c->done = call->end;
+    c->run.done = call->end;
     if (c->out.len != start)
         hold_reply(w, call, start, &result);
     t->said += c->out.len - start;

@@ -258,10 +258,10 @@ static int64_t resume(struct worker *w, bool all)
         next = c->next;
         if (c->in_batch)
             continue;
-        if (all || (c->pause_until_us && c->pause_until_us <= worker_now(w)))
+        if (all || (c->run.pause_until_us && c->run.pause_until_us <= worker_now(w)))
             client_change_state(c, CLIENT_READY);
-        else if (c->pause_until_us && (!soonest || c->pause_until_us < soonest))
-            soonest = c->pause_until_us;
+        else if (c->run.pause_until_us && (!soonest || c->run.pause_until_us < soonest))
+            soonest = c->run.pause_until_us;
     }
     return soonest;
 }
