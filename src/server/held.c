@@ -35,7 +35,7 @@ void held_add(struct worker *worker, struct client *c, size_t start, struct held
     uint64_t from = c->out_base + start, to = c->out_base + c->out.len;
     if (c->run.state == CLIENT_DEAD)
         return;
-    if (c->run.held_last) {
+    if (c->run.held_last && c->run.held_last >= w->mark) {
         struct held_reply *last = at(w, c->run.held_last);
         if (last->what.ticket == what.ticket && last->what.engine == what.engine && last->end == from &&
             last->shape == c->run.shape && !last->deadline_us && !deadline_us) {
@@ -64,9 +64,16 @@ void held_add(struct worker *worker, struct client *c, size_t start, struct held
     c->run.held_last = number;
 }
 
-void held_cut(struct worker *worker, uint64_t from)
+void held_mark(struct worker *worker)
 {
     struct held_replies *w = &worker->held;
+    w->mark = w->next ? w->next : 1;
+}
+
+void held_cut(struct worker *worker)
+{
+    struct held_replies *w = &worker->held;
+    uint64_t from = w->mark;
     if (w->next <= from)
         return;
     for (uint64_t n = w->first; n < from; n++)

@@ -39,6 +39,7 @@ struct held_replies {
     struct held_reply *ring;
     size_t cap;           /* a power of two */
     uint64_t first, next; /* numbers of held replies, from 1 */
+    uint64_t mark;        /* those before it stay as they are: see held_mark */
     size_t ntimed;        /* of them with a deadline */
 };
 
@@ -56,9 +57,12 @@ int64_t held_expire(struct worker *w, int64_t now_us);
 /* How much of a client's output buffer may leave. */
 size_t held_free_output(const struct worker *w, const struct client *c);
 
-/* Forgets the held replies from this number on, the newest. The caller restores their clients' held_first and
-   held_last. */
-void held_cut(struct worker *w, uint64_t from);
+/* A transaction begins that may have to be run again: what it says is not added to replies that were held
+   before, so that held_cut finds these as they were. */
+void held_mark(struct worker *w);
+
+/* Forgets the replies held since the mark. The caller restores their clients' held_first and held_last. */
+void held_cut(struct worker *w);
 
 /* Lets go of the replies whose tickets are durable: their clients are marked to be flushed. */
 void held_settle(struct worker *w);

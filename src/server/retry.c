@@ -17,7 +17,7 @@ void worker_retry_begin(struct worker *w)
     struct worker_retry *r = &w->retry;
     stats_post(&w->executor);
     r->on = true;
-    r->held = w->held.next ? w->held.next : 1;
+    held_mark(w);
     protocols_mark(w, r->marks);
     retry_begin(&w->executor);
 }
@@ -45,7 +45,7 @@ void worker_retry_take_back(struct worker *w)
 {
     const struct worker_retry *r = &w->retry;
     retry_take_back(&w->executor);
-    held_cut(w, r->held);
+    held_cut(w);
     protocols_rewind(w, r->marks);
     for (size_t i = 0; i < r->n; i++)
         client_take_back(&r->clients[i]);

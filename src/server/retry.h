@@ -16,7 +16,6 @@ struct worker_retry {
     bool on;
     struct client_before *clients;
     size_t n, cap;
-    uint64_t held;             /* the number of the next one */
     uint64_t marks[PROTOCOLS]; /* of what their clients have in common */
 };
 

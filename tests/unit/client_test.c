@@ -1,5 +1,5 @@
-/* What a re-run restores of a connection: all of its progress, its output, and its place in the
-   lists. */
+/* What a re-run restores of a connection: all of its progress, its output, its place in the lists, and the
+   replies that wait. */
 #include "server/client.h"
 
 #include <string.h>
@@ -141,11 +141,71 @@ static void the_dead_stay_dead(void)
     stop(&f);
 }
 
+/* ---- replies that wait ---- */
+
+static void reply(struct fixture *f, const char *text, int64_t ticket)
+{
+    size_t from = f->client->out.len;
+    say(f->client, text);
+    held_add(&f->worker, f->client, from, worker_ticket(&f->worker, ticket), 0);
+}
+
+static size_t lines(const struct client *c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->out.len; i++)
+        n += c->out.p[i] == '\n';
+    return n;
+}
+
+/* Tickets far behind all that is durable. */
+#define EARLIER 1000001
+#define LATER   1000002
+
+/* A transaction that reads what an earlier one has changed waits for the earlier one's ticket, behind a reply
+   that does so too. Run again, each reply stands there once, and so does the error in its place. */
+static void fail_after_rerun(int64_t from, const char *begins)
+{
+    struct fixture f = {0};
+    REQUIRE(start(&f));
+    struct client *c = f.client;
+    struct worker *w = &f.worker;
+    reply(&f, "+1\r\n", EARLIER);
+    for (int back = 1; back >= 0; back--) {
+        worker_retry_begin(w);
+        worker_retry_keep(w, c);
+        reply(&f, "+22\r\n", EARLIER);
+        reply(&f, "+333\r\n", LATER);
+        reply(&f, "+4444\r\n", LATER);
+        if (back)
+            worker_retry_take_back(w);
+        else
+            worker_retry_end(w);
+        expect_output(c, back ? "+1\r\n" : "+1\r\n+22\r\n+333\r\n+4444\r\n");
+        CHECK_EQ(held_free_output(w, c), 0);
+    }
+    struct error err;
+    (void)error_set(&err, ST_IO, "no");
+    held_fail(w, worker_ticket(w, from), &err);
+    CHECK(c->out.len > strlen(begins) && memcmp(c->out.p, begins, strlen(begins)) == 0);
+    CHECK_EQ(lines(c), 4);
+    CHECK_EQ(c->run.held_first, 0);
+    CHECK_EQ(held_free_output(w, c), c->out.len);
+    stop(&f);
+}
+
+static void replies_that_wait_are_as_before(void)
+{
+    fail_after_rerun(LATER, "+1\r\n+22\r\n-");
+    fail_after_rerun(EARLIER, "-");
+}
+
 int main(int argc, char **argv)
 {
     CHECK_MAIN(argc, argv);
     RUN(a_rerun_restores_every_member);
     RUN(what_stands_is_not_restored);
     RUN(the_dead_stay_dead);
+    RUN(replies_that_wait_are_as_before);
     return check_done();
 }
