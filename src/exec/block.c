@@ -51,7 +51,6 @@ struct blocking {
     struct queue **buckets;
     size_t nbuckets;
     size_t nqueues;
-    _Atomic uint32_t nclients;
 };
 
 struct blocking *blocking_new(void)
@@ -67,15 +66,10 @@ void blocking_free(struct blocking *b)
 {
     if (!b)
         return;
-    assert(blocking_clients(b) == 0 && b->nqueues == 0);
+    assert(b->nqueues == 0);
     pthread_mutex_destroy(&b->lock);
     mem_free(b->buckets);
     mem_free(b);
-}
-
-uint32_t blocking_clients(const struct blocking *b)
-{
-    return atomic_load_explicit(&b->nclients, memory_order_relaxed);
 }
 
 /* ---- queues: with the lock held ---- */
@@ -194,7 +188,7 @@ static void begin_wait(struct executor *s, struct blocked *k)
         k->next->prev = k;
     s->waiters = k;
     s->nwaiters++;
-    atomic_fetch_add(&s->server->blocking->nclients, 1);
+    atomic_fetch_add(&s->server->nblocked, 1);
     view_watch_ready(s->view, true);
 }
 
@@ -233,7 +227,7 @@ static void end_wait(struct executor *s, struct blocked *k)
     if (k->next)
         k->next->prev = k->prev;
     s->nwaiters--;
-    if (atomic_fetch_sub(&b->nclients, 1) == 1)
+    if (atomic_fetch_sub(&s->server->nblocked, 1) == 1)
         view_watch_ready(s->view, false);
     set_over(b, k, true);
 }
@@ -286,7 +280,7 @@ void block_give_up(struct executor *s, struct session *c, bool error)
 
 void block_begin(struct executor *s)
 {
-    view_watch_ready(s->view, blocking_clients(s->server->blocking) > 0);
+    view_watch_ready(s->view, block_clients(s->server) > 0);
 }
 
 /* Runs a waiting command with the key that has something. True when it got its reply. */
@@ -365,13 +359,12 @@ void block_serve_all(struct executor *s, const struct error *write_err)
     block_serve(s, write_err);
 }
 
-void block_serve(struct executor *s, const struct error *write_err)
+void block_serve_ready(struct executor *s, const struct error *write_err)
 {
-    struct blocking *b = s->server->blocking;
     uint32_t db;
     struct slice key;
     bool all;
-    while (blocking_clients(b) && view_next_ready(s->view, &db, &key, &all)) {
+    while (block_clients(s->server) && view_next_ready(s->view, &db, &key, &all)) {
         if (!all) {
             serve_key(s, db, key, write_err);
             continue;

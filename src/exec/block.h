@@ -17,17 +17,24 @@
 #ifndef LARDER_EXEC_BLOCK_H
 #define LARDER_EXEC_BLOCK_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "exec/command.h"
+#include "exec/executor.h"
 
 struct blocking; /* everyone who waits; one for the process */
 struct blocked;  /* one client's wait; session->state.blocked */
 
 struct blocking *blocking_new(void);
 void blocking_free(struct blocking *b);
-uint32_t blocking_clients(const struct blocking *b); /* of all executors; from any thread */
+
+/* How many wait, of all executors; from any thread. */
+static inline uint32_t block_clients(const struct server *s)
+{
+    return atomic_load_explicit(&s->nblocked, memory_order_relaxed);
+}
 
 /* Reads a timeout in seconds from argv[i] into microseconds, 0 for none; or replies the error. */
 bool block_timeout_arg(struct call *c, int i, int64_t *ret_us);
@@ -44,7 +51,12 @@ void block_begin(struct executor *s);
 
 /* Between two calls of a transaction: serves whoever waits for what the first made appear. Costs a load while
    nobody waits. */
-void block_serve(struct executor *s, const struct error *write_err);
+void block_serve_ready(struct executor *s, const struct error *write_err);
+static inline void block_serve(struct executor *s, const struct error *write_err)
+{
+    if (__builtin_expect(block_clients(s->server) != 0, 0))
+        block_serve_ready(s, write_err);
+}
 
 /* In a batch: whatever this executor's clients wait for may be there, whoever made it. Serves them. */
 void block_serve_all(struct executor *s, const struct error *write_err);

@@ -28,6 +28,7 @@ void server_init(struct server *server)
 
 void server_release(struct server *server)
 {
+    assert(block_clients(server) == 0);
     blocking_free(server->blocking);
     *server = (struct server){0};
 }

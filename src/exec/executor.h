@@ -94,6 +94,7 @@ struct server {
     _Atomic uint64_t next_id;   /* of a session; the first is 1 */
     _Atomic uint32_t nmonitors; /* of all executors */
     struct blocking *blocking;  /* clients that wait for keys; locks itself */
+    _Atomic uint32_t nblocked;  /* how many those are */
     struct slowlog *slowlog;    /* of stats/, as the next; locks itself */
     struct latency *latency;    /* locks itself */
     char run_id[41];
