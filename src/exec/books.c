@@ -25,6 +25,8 @@ void books_empty(struct books *b)
     b->ncalls = b->nevents = 0;
     b->errors.n = 0;
     b->nerrors = 0;
+    if (!b->notes)
+        return;
     b->notes = b->last_note = NULL;
     arena_reset(&b->arena);
 }

@@ -63,7 +63,8 @@ void stats_post(struct executor *s)
         return;
     books_sum(b, &s->stats);
     post_calls(s, b);
-    post_events(s, b);
+    if (b->nevents || b->nerrors)
+        post_events(s, b);
     if (b->notes)
         post_notes(s, b);
     books_empty(b);
