@@ -162,7 +162,12 @@ void client_free(struct client *c);
 void client_flush(struct client *c);
 
 /* Output has been added, or need not wait any more: it leaves at the end of the turn. */
-void client_touch(struct client *c);
+void client_flush_later(struct client *c);
+static inline void client_touch(struct client *c)
+{
+    if (!c->to_flush)
+        client_flush_later(c);
+}
 
 /* No more input; closes behind the output. */
 void client_drain(struct client *c);

@@ -16,11 +16,9 @@ static void drop_sent(struct client *c)
     c->sent = 0;
 }
 
-void client_touch(struct client *c)
+void client_flush_later(struct client *c)
 {
     struct client_vec *flush = &c->worker->flush;
-    if (c->to_flush)
-        return;
     c->to_flush = true;
     VEC_PUSH(flush->items, flush->len, flush->cap) = c;
 }
