@@ -231,7 +231,7 @@ static enum status begin(struct engine *e, enum store_txn kind, bool *ret_change
 enum status engine_begin(struct engine *e, bool write, struct error *ret_write_err, struct error *err)
 {
     bool changed = false;
-    *ret_write_err = (struct error){.code = ST_OK};
+    ret_write_err->code = ST_OK;
     enum status st = ST_OK;
     if (write)
         st = begin(e, STORE_WRITE, &changed, ret_write_err);

@@ -329,17 +329,22 @@ static bool begin_calls(struct worker *w, struct transaction *t, size_t *ret_end
     return false;
 }
 
-static struct transaction run_once(struct worker *w, bool may_wait)
+/* The errors' texts stay unset: there is a lot of them, and nobody reads one whose code is ST_OK. */
+static void run_once(struct worker *w, struct transaction *t, bool may_wait)
 {
-    struct transaction t = {.at = w->batch.at, .write_err = {.code = ST_OK}};
     size_t end;
-    if (!begin_calls(w, &t, &end, may_wait))
-        return t;
+    t->at = w->batch.at;
+    t->said = 0;
+    t->result = (struct command_result){0};
+    t->begun = t->failed = false;
+    t->ticket = 0;
+    t->write_err.code = t->err.code = ST_OK;
+    if (!begin_calls(w, t, &end, may_wait))
+        return;
     block_begin(&w->executor);
     w->executor.clock_us = clock_mono_us();
-    run_calls(w, &t, end);
-    t.failed = t.begun && engine_commit(w->executor.engine, &t.ticket, &t.err) != ST_OK;
-    return t;
+    run_calls(w, t, end);
+    t->failed = t->begun && engine_commit(w->executor.engine, &t->ticket, &t->err) != ST_OK;
 }
 
 /* ---- trying again ---- */
@@ -394,7 +399,8 @@ static bool try_calls(struct worker *w)
         view_declare_everything(w->executor.view);
     if (again)
         worker_retry_begin(w);
-    struct transaction t = run_once(w, !last);
+    struct transaction t;
+    run_once(w, &t, !last);
     bool conflict = t.failed && t.err.code == ST_CONFLICT && (again || t.at == b->at);
     if (again && conflict) {
         worker_retry_take_back(w);
