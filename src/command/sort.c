@@ -283,9 +283,9 @@ static enum status load(struct sorting *s)
 /* What strtod takes up to the end or a NUL, which is everything that is nothing as well. */
 static bool parse_score(struct sorting *s, struct slice text, double *ret)
 {
-    int64_t whole;
-    if (num_parse_i64(text, &whole)) {
-        *ret = (double)whole;
+    int64_t integer;
+    if (num_parse_i64(text, &integer)) {
+        *ret = (double)integer;
         return true;
     }
     s->number.len = 0;

@@ -61,7 +61,7 @@ static inline void block_serve(struct executor *s, const struct error *write_err
 /* In a batch: whatever this executor's clients wait for may be there, whoever made it. Serves them. */
 void block_serve_all(struct executor *s, const struct error *write_err);
 
-/* Announces all keys that this executor's clients wait for or would write to, see declare.h. */
+/* Declares all keys that this executor's clients wait for or would write to, see declare.h. */
 void block_declare(struct executor *s);
 
 /* Whether anything that one of this executor's clients waits for is there. */

@@ -40,7 +40,7 @@ bool txn_may_write(const struct session *s, const struct command *cmd);
 /* Whether something in the queue is CMD_STOPS_WORKERS. */
 bool txn_stops_workers(const struct session *s);
 
-/* Announces the keys of what is queued and of what is watched, see declare.h. Returns how many. */
+/* Declares the keys of what is queued and of what is watched, see declare.h. Returns how many. */
 struct view;
 size_t txn_declare(const struct session *s, struct view *v);
 

@@ -87,7 +87,7 @@ struct http_call *http_prepare(struct http_api *a, const struct http_request *r,
 /* The same for one that could not be read; the connection ends behind the answer. */
 struct http_call *http_prepare_refusal(const struct http_refusal *why, struct arena *arena);
 
-/* Announces the keys that a call will use, as declare.h does for commands. Returns how many. */
+/* Declares the keys that a call will use, as declare.h does for commands. Returns how many. */
 size_t http_declare(const struct http_api *a, const struct http_call *x);
 
 /* Runs a call and appends the answer to out. Returns what has to follow. */

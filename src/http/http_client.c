@@ -61,7 +61,7 @@ static enum parse_result broken(struct client *c, struct arena *arena, const str
 
 /* The head is there, the body is to come: only from those who may, and they are told to go on if they asked,
    behind the answers to what they asked before. */
-static enum parse_result expect_body(struct client *c, struct arena *arena, struct batch_call *ret)
+static enum parse_result await_body(struct client *c, struct arena *arena, struct batch_call *ret)
 {
     static const struct http_refusal go_on = {HTTP_CONTINUE, NULL, NULL};
     static const struct http_refusal stranger = {401, "unauthorized", "The password is missing, or wrong."};
@@ -99,7 +99,7 @@ static enum parse_result parse(struct client *c, struct arena *arena, struct bat
     case HTTP_MORE:
         if (!h->since_us)
             h->since_us = client_now(c);
-        return expect_body(c, arena, ret);
+        return await_body(c, arena, ret);
     case HTTP_BAD:
         return broken(c, arena, &h->in.refusal, ret);
     case HTTP_WHOLE:

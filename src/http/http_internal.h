@@ -30,7 +30,7 @@ typedef void http_prepare_fn(struct http_api *a, struct http_call *x);
 typedef struct command_result http_run_fn(struct http_api *a, struct session *s, struct http_call *x,
                                           const struct error *write_err);
 
-/* Announces the keys that the call will use (declare.h). Returns how many. */
+/* Declares the keys that the call will use (declare.h). Returns how many. */
 typedef size_t http_declare_fn(const struct http_api *a, const struct http_call *x);
 
 struct route {

@@ -25,7 +25,7 @@ struct batch_call {
     bool alone;    /* needs a transaction of its own */
     int64_t deadline_us; /* from then on it runs, and says that it is too late, rather than wait; 0: none */
     bool keyed;          /* names a key ... */
-    struct prefetch key; /* ... that the view expects */
+    struct prefetch key; /* ... that the view prefetches */
     size_t end;          /* where it ends in the client's input */
 };
 

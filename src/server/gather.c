@@ -29,8 +29,8 @@ static void add_call(struct batch *b, const struct batch_call *call)
     }
 }
 
-/* The first key of a call, for the view to expect. A guess: SELECT may be on its way, too. */
-static void expect_key(struct worker *w, struct batch_call *call)
+/* The first key of a call, for the view to prefetch. A guess: SELECT may be on its way, too. */
+static void prefetch_key(struct worker *w, struct batch_call *call)
 {
     const struct key_spec *spec = &call->cmd->keys[0];
     if (!spec->flags || spec->keyword || spec->index >= call->argc)
@@ -61,7 +61,7 @@ void gather_calls(struct worker *w, struct client *c)
             continue;
         call.end = c->parsed;
         if (call.cmd)
-            expect_key(w, &call);
+            prefetch_key(w, &call);
         add_call(b, &call);
         b->write |= c->protocol->may_write(&call);
         share--;

@@ -79,7 +79,7 @@ struct protocol {
     /* Whether it may ask the database for anything. */
     bool (*needs_database)(const struct batch_call *call);
 
-    /* Announces the keys that it will use (exec/declare.h). Returns how many. */
+    /* Declares the keys that it will use (exec/declare.h). Returns how many. */
     size_t (*declare)(const struct batch_call *call);
 
     /* Runs the call and appends its answer to the client's output. Returns what has to follow. It may be run

@@ -35,8 +35,8 @@ static void failed(struct worker *w, const struct error *err)
 {
     executor_note_failure(&w->executor, err->code);
     /* Another process writes: there is time. */
-    bool in_the_way = err->code == ST_BUSY || err->code == ST_CONFLICT;
-    if (in_the_way || !worker_may_warn(w, &w->sweeper.warned_us))
+    bool contended = err->code == ST_BUSY || err->code == ST_CONFLICT;
+    if (contended || !worker_may_warn(w, &w->sweeper.warned_us))
         return;
     char text[2 * sizeof err->text];
     log_warning("the sweeper failed", "status=%s error=%s", status_name(err->code),

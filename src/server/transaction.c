@@ -416,11 +416,11 @@ static bool try_calls(struct worker *w)
 
 static void run_transaction(struct worker *w)
 {
-    bool whole = needs_all(w, &w->batch.calls[w->batch.at]);
-    if (whole)
+    bool stops = needs_all(w, &w->batch.calls[w->batch.at]);
+    if (stops)
         workers_hold(w);
     bool done = try_calls(w);
-    if (whole)
+    if (stops)
         workers_release(w->workers);
     if (done)
         executor_tell_others(&w->executor);

@@ -55,7 +55,7 @@ bool wakeup_tend(struct worker *w, bool client_waits)
     }
     if (told.number != b->number)
         watch(w, &told);
-    bool notified = store_rung(store);
+    bool notified = store_notified(store);
     w->executor.stats.wakeups += notified;
     return notified;
 }

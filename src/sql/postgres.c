@@ -423,7 +423,7 @@ static void take_posted(struct postgres *p)
 }
 
 /* What it has sent itself does not count. */
-static bool rung(struct remote *c)
+static bool notified(struct remote *c)
 {
     struct postgres *p = postgres_of(c);
     bool any = false;
@@ -483,7 +483,7 @@ static const struct remote_ops postgres_ops = {
     .idle = idle,
     .post = post,
     .socket = socket_of,
-    .rung = rung,
+    .notified = notified,
 };
 
 enum status postgres_open(const struct remote_options *o, const struct url *u, struct remote **ret,

@@ -112,7 +112,7 @@ struct remote_ops {
     bool (*idle)(struct remote *c);
     void (*post)(struct remote *c);
     int (*socket)(const struct remote *c);
-    bool (*rung)(struct remote *c); /* NULL: the database does not tell */
+    bool (*notified)(struct remote *c); /* NULL: the database does not tell */
 };
 
 struct remote {
@@ -195,9 +195,9 @@ static inline int remote_socket(const struct remote *c)
 }
 
 /* Whether another session has notified this one, which listens (LISTEN), since the last time. */
-static inline bool remote_rung(struct remote *c)
+static inline bool remote_notified(struct remote *c)
 {
-    return c->ops->rung && c->ops->rung(c);
+    return c->ops->notified && c->ops->notified(c);
 }
 
 /* Between transactions: whether the connection still stands, as far as one can see without asking. */

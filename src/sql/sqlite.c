@@ -372,7 +372,7 @@ enum status sqlite_sync(struct sqlite *c, struct error *err)
     if (!c->wal)
         return ST_OK;
     enum status st = check_files(c, err);
-    if (st == ST_OK && !wal_stops_workers(c->wal))
+    if (st == ST_OK && !wal_is_complete(c->wal))
         st = try_log(c, err);
     return st == ST_OK ? wal_sync(c->wal, err) : st;
 }

@@ -188,9 +188,9 @@ void sqlite_close(struct sqlite *c)
         return;
     sqlite_rollback(c);
     if (c->wal) {
-        bool whole = wal_stops_workers(c->wal) && !walfile_is_cut(c->walfile);
+        bool complete = wal_is_complete(c->wal) && !walfile_is_cut(c->walfile);
         wal_stop(c->wal);
-        if (whole)
+        if (complete)
             (void)sqlite3_wal_checkpoint_v2(c->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
         else /* nor the one that SQLite makes of itself: what is not there would be copied as zeros */
             sqlite3_db_config(c->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);

@@ -71,7 +71,7 @@ static void *run_checkpointer(void *arg)
            when it can grow no more either, the owner's commit fails and says so. */
         pthread_mutex_lock(&w->checkpoint);
         int in_log = 0, copied = 0;
-        if (wal_stops_workers(w) &&
+        if (wal_is_complete(w) &&
             sqlite3_wal_checkpoint_v2(w->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log, &copied) == SQLITE_OK)
             atomic_store(&w->copied, copied);
         pthread_mutex_unlock(&w->checkpoint);
@@ -127,7 +127,7 @@ static void *run_syncer(void *arg)
 #define LOG_HEADER   32
 #define FRAME_HEADER 24
 
-bool wal_stops_workers(const struct wal *w)
+bool wal_is_complete(const struct wal *w)
 {
     struct stat sb;
     return fstat(w->fd, &sb) != 0 || sb.st_size >= atomic_load(&w->end);
@@ -257,7 +257,7 @@ void wal_keep_short(struct wal *w, sqlite3 *owner, int busy_ms)
 {
     bool over = w->pages >= LIMIT_PAGES;
     bool few_left = w->pages >= CHECKPOINT_PAGES && w->pages - atomic_load(&w->copied) <= FEW_PAGES;
-    if ((!over && !few_left) || clock_mono_us() < w->retry || !wal_stops_workers(w))
+    if ((!over && !few_left) || clock_mono_us() < w->retry || !wal_is_complete(w))
         return;
     if (over)
         pthread_mutex_lock(&w->checkpoint);

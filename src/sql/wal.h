@@ -23,7 +23,7 @@ void wal_stop(struct wal *w);
 /* Whether the file has all that the owner's last commit left in it. False: somebody has cut it short, or has
    copied all of it and had it start over, which the owner's next commit finds out. Until then nothing is
    copied from it. Any thread. */
-bool wal_stops_workers(const struct wal *w);
+bool wal_is_complete(const struct wal *w);
 
 /* The owner has committed; the log now has so many pages. */
 void wal_committed(struct wal *w, int pages);

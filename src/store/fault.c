@@ -230,9 +230,9 @@ static bool do_listen(struct store *s, bool on, struct store_wakeup *ret)
     return store_listen(fault_of(s)->inner, on, ret);
 }
 
-static bool do_rung(struct store *s)
+static bool do_notified(struct store *s)
 {
-    return store_rung(fault_of(s)->inner);
+    return store_notified(fault_of(s)->inner);
 }
 
 static void do_counters(const struct store *s, struct store_info *add_to)
@@ -243,7 +243,7 @@ static void do_counters(const struct store *s, struct store_info *add_to)
 static const struct shared_ops fault_shared_ops = {
     .now_us = do_now_us,
     .listen = do_listen,
-    .rung = do_rung,
+    .notified = do_notified,
     .counters = do_counters,
 };
 

@@ -14,7 +14,7 @@ struct store_wakeup {
 struct shared_ops {
     int64_t (*now_us)(const struct store *s);
     bool (*listen)(struct store *s, bool on, struct store_wakeup *ret);
-    bool (*rung)(struct store *s);
+    bool (*notified)(struct store *s);
     void (*counters)(const struct store *s, struct store_info *add_to);
 };
 
@@ -39,9 +39,9 @@ static inline bool store_listen(struct store *s, bool on, struct store_wakeup *r
 }
 
 /* Whether something has appeared since the last time. */
-static inline bool store_rung(struct store *s)
+static inline bool store_notified(struct store *s)
 {
-    return s->shared->rung(s);
+    return s->shared->notified(s);
 }
 
 /* Without asking the database: adds the store's reconnects, round trips and conflicts. */

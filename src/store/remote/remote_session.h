@@ -52,7 +52,7 @@ void rconnect_release(struct rstore *s);
 /* ---- remote_wake.c ---- */
 
 bool rwake_listen(struct store *s, bool on, struct store_wakeup *ret);
-bool rwake_rung(struct store *s);
+bool rwake_notified(struct store *s);
 
 /* Before COMMIT. */
 void rwake_tell(struct rstore *s);

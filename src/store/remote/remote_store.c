@@ -594,7 +594,7 @@ static const struct store_ops rstore_ops = {
 static const struct shared_ops rshared_ops = {
     .now_us = rshared_now_us,
     .listen = rwake_listen,
-    .rung = rwake_rung,
+    .notified = rwake_notified,
     .counters = do_counters,
 };
 

@@ -26,10 +26,10 @@ bool rwake_listen(struct store *base, bool on, struct store_wakeup *ret)
     return on && !s->conn->lost;
 }
 
-bool rwake_rung(struct store *base)
+bool rwake_notified(struct store *base)
 {
     struct rstore *s = rstore_of(base);
-    return s->listening && s->conn && !s->conn->lost && remote_rung(s->conn);
+    return s->listening && s->conn && !s->conn->lost && remote_notified(s->conn);
 }
 
 void rwake_tell(struct rstore *s)
