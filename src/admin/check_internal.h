@@ -38,8 +38,8 @@ enum status remote_check_tables(struct check_session *s, FILE *out, uint64_t *re
 void check_close(struct check_session *s);
 
 /* Reads the rows of the journal that are pending, prints what is wrong with them, and, when the session is
-   owned, brings them into the tables within the transaction. *ret_comparable: the tables say one thing now.
- */
+   owned, brings them into the tables within the transaction. *ret_comparable: the tables say one thing
+   now. */
 enum status check_journal(struct check_session *s, FILE *out, uint64_t *ret_found, bool *ret_comparable,
                           struct error *err) MUST_CHECK;
 
@@ -61,8 +61,8 @@ struct check_texts {
     size_t nkeys;
     const struct table_check *of_tables; /* what only one table has to say */
     size_t ntables;
-    const char
-        *numbered;       /* of tables that number their items: as many as the key's size says, without gaps */
+    /* Of tables that number their items: as many as the key's size says, without gaps. */
+    const char *numbered;
     const char *orphans; /* items that no key row refers to and that are not in the trash */
 };
 
@@ -82,8 +82,8 @@ enum status check_one(const char *title, const char *text, check_ask_fn *ask, vo
 enum status check_all(const struct check_texts *k, check_ask_fn *ask, void *arg, struct findings *f,
                       struct error *err) MUST_CHECK;
 
-/* Adds a text about an item table, whose name, column and type take the place of {table}, {ord} and {type}.
- */
+/* Adds a text about an item table, whose name, column and type take the place of {table}, {ord} and
+   {type}. */
 void check_add_text(struct buf *out, const char *pattern, enum item_table t);
 
 /* All that the tables say of each other. */

@@ -147,8 +147,8 @@ static enum status move(struct call *c)
 
 /* ---- COPY ---- */
 
-/* Copies the pieces of a long string to a fresh id. They stay in memory until the batch has been committed.
- */
+/* Copies the pieces of a long string to a fresh id. They stay in memory until the batch has been
+   committed. */
 static enum status copy_chunks(struct call *c, const struct row_ext *from, int64_t *ret_id)
 {
     enum status st = view_new_id(c->view, ret_id);

@@ -8,7 +8,7 @@
 extern const char ERR_POSITIVE[]; /* "ERR value is out of range, must be positive" */
 
 /* The list under argv[i]; *ret_wrong: it has another type, which has been replied. list_make never gives NULL
- * otherwise. */
+   otherwise. */
 enum status list_open(struct call *c, int i, struct coll **ret, bool *ret_wrong) MUST_CHECK;
 enum status list_make(struct call *c, int i, struct coll **ret, bool *ret_wrong) MUST_CHECK;
 

@@ -1,5 +1,5 @@
 /* Lists: moving an item to another list, popping from the first list that has one, and waiting until there is
- * one. */
+   one. */
 #include "exec/args.h"
 
 #include "command/families.h"

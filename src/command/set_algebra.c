@@ -220,8 +220,7 @@ static enum status run(struct algebra *a, operation *op)
 /* ---- commands ---- */
 
 /* Opens argv[first] and the n - 1 behind it. *ret_ok is false when one holds another type, which has been
- * replied.
- */
+   replied. */
 static enum status open_sets(struct call *c, struct algebra *a, int first, int n, operation *op, bool *ret_ok)
 {
     *a = (struct algebra){.c = c, .limit = INT64_MAX};

@@ -57,7 +57,7 @@ static bool options_fit(struct call *c, const struct select *s)
 }
 
 /* argv[i] is the key, then come the ends of the range: the upper one first, in a reverse range of scores or
- * names. */
+   names. */
 static bool read_select(struct call *c, int i, bool store, struct select *s)
 {
     s->limit = -1;
@@ -78,7 +78,7 @@ static bool read_select(struct call *c, int i, bool store, struct select *s)
 }
 
 /* Ranks as a client gives them, negative ones from the end, into ranks that are there: nothing when from >
- * to. */
+   to. */
 static void clip_ranks(int64_t size, int64_t *from, int64_t *to)
 {
     if (*from < 0 && (*from += size) < 0)

@@ -1,10 +1,11 @@
-/* Collections as handlers see them: the items of one key. Where they are is decided here:
+/* clang-format off */
+/* Collections as handlers see them: the items of one key. This file decides where they are:
 
-   - Up to COLL_RESIDENT_LOAD items are all in memory once the collection is used (resident.h), and stay there
-     while it grows up to COLL_RESIDENT_MAX: every operation is a memory operation.
-   - A larger one is in the tables. Each operation reads and writes the rows it needs, and items found by name
-     stay in the cache one by one (cache.h). Order, ranges and random access go through the tables' indexes,
-     after this batch's changes have been brought into the transaction.
+     small   Up to COLL_RESIDENT_LOAD items. All are in memory once the collection is used (resident.h), and
+             stay there while it grows up to COLL_RESIDENT_MAX. Every operation is a memory operation.
+     large   More items. They are in the tables. Each operation reads and writes the rows it needs; items that
+             were found by name stay in the cache one by one (cache.h). Order, ranges and random access go
+             through the tables' indexes, after this batch's changes have been brought into the transaction.
 
    A handler opens a collection, changes items, and saves: the key row then gets its new size (or goes, when
    nothing is left). An item's cost never depends on how many others there are, but for what the operation
@@ -20,6 +21,7 @@
    Items handed out are valid until the next write to the collection, at most until the handler returns.
 
    Do not open a key a second time while an unsaved handle to it exists. */
+/* clang-format on */
 #ifndef LARDER_ENGINE_COLL_H
 #define LARDER_ENGINE_COLL_H
 
@@ -45,13 +47,13 @@ struct coll_item {
 
 /* ---- opening and saving ---- */
 
-/* The collection under a key, or NULL when there is none. *ret_wrong: the key holds another type (and *ret is
- * NULL). */
+/* The collection under a key, or NULL when there is none. *ret_wrong: the key holds another type, and *ret is
+   NULL. */
 enum status coll_open(struct view *v, uint32_t db, struct slice key, enum row_type type, struct coll **ret,
                       bool *ret_wrong) MUST_CHECK;
 
-/* The same, but an absent key gives an empty collection: nothing exists before coll_save finds items in it.
- */
+/* The same, but an absent key gives an empty collection: the key does not exist before coll_save finds items
+   in it. */
 enum status coll_make(struct view *v, uint32_t db, struct slice key, enum row_type type, struct coll **ret,
                       bool *ret_wrong) MUST_CHECK;
 
@@ -60,8 +62,8 @@ enum status coll_make(struct view *v, uint32_t db, struct slice key, enum row_ty
 enum status coll_replace(struct view *v, uint32_t db, struct slice key, enum row_type type,
                          struct coll **ret) MUST_CHECK;
 
-/* Writes the key row if anything changed: a new size and version, or the deletion of an empty collection. The
- * expiry stays. */
+/* Writes the key row if anything changed: a new size and version, or the deletion of an empty collection.
+   The expiry stays. */
 enum status coll_save(struct coll *c) MUST_CHECK;
 
 int64_t coll_size(const struct coll *c);
@@ -86,7 +88,8 @@ enum status coll_has(struct coll *c, const struct slice *names, size_t n, bool *
 enum status coll_put(struct coll *c, const struct coll_item *item, bool *ret_added) MUST_CHECK;
 enum status coll_remove(struct coll *c, struct slice name, bool *ret_removed) MUST_CHECK;
 
-/* Adds or replaces for one who has looked already: old is what coll_find gave, NULL when there is none. */
+/* Adds or replaces for a caller that has looked already: old is what coll_find gave, NULL when there is
+   none. */
 enum status coll_put_known(struct coll *c, const struct coll_item *item,
                            const struct coll_item *old) MUST_CHECK;
 
@@ -99,9 +102,9 @@ enum status coll_at(struct coll *c, int64_t ord, struct coll_item *ret) MUST_CHE
 typedef enum status coll_fn(void *arg, const struct coll_item *item);
 enum status coll_each(struct coll *c, coll_fn *fn, void *arg) MUST_CHECK;
 
-/* The same in pieces, of a set or a sorted set, for one who has to use the view in between: up to limit items
-   behind the one named `after` (p is NULL: from the first). Nothing may be written to the collection before
-   the last piece. */
+/* The same in pieces, of a set or a sorted set, for a caller that has to use the view in between: up to limit
+   items behind the one named `after` (p is NULL: from the first). Nothing may be written to the collection
+   before the last piece. */
 enum status coll_piece(struct coll *c, struct slice after, uint32_t limit, coll_fn *fn, void *arg) MUST_CHECK;
 
 /* Any item, each as likely as the others; there is one. */
@@ -125,8 +128,8 @@ enum status coll_pop(struct coll *c, bool front,
                      struct slice *ret) MUST_CHECK; /* size > 0; ret lives until the commit */
 enum status coll_set(struct coll *c, int64_t i, struct slice value) MUST_CHECK;
 
-/* Puts a value before place i (i = size: at the end), or takes places [i, i + n) out. The shorter side moves.
- */
+/* Puts a value before place i (i = size: at the end), or takes places [i, i + n) out. The shorter side
+   moves. */
 enum status coll_insert(struct coll *c, int64_t i, struct slice value) MUST_CHECK;
 enum status coll_erase(struct coll *c, int64_t i, int64_t n) MUST_CHECK;
 
@@ -151,7 +154,7 @@ struct coll_bound {
 };
 
 /* How many members come before the bound (a lower bound: those that do not satisfy it). In O(log n)-like
- * time. */
+   time. */
 enum status coll_rank_of(struct coll *c, const struct coll_bound *b, bool upper, int64_t *ret) MUST_CHECK;
 
 /* Members with rank in [from, to], 0 <= from <= to < size, ascending or (reverse) from rank `to` down. Their

@@ -1,12 +1,15 @@
-/* Removing what is dead, step by step, between batches. Who removes what:
+/* clang-format off */
+/* The sweep removes dead rows step by step, between batches:
 
-   - Expired fields of hashes: the engine, as a command would; numbers, sizes and what is in memory stay
-   right.
-   - Expired keys: the engine too, when the store keeps rows in memory, where they may be newer than in the
-     tables; else the store, by its index.
-   - Deleted rows and trash: the store.
+     what                       who         how
+     expired fields of hashes   the engine  as a command would: numbers, sizes and the copy in memory stay right
+     expired keys               the engine  where the store keeps rows in memory: they may be newer than those
+                                            in the tables
+                                the store   elsewhere, by its index
+     deleted rows and trash     the store
 
-   None of it has to be durable: what a crash brings back is dead, and removed again. */
+   No removal has to be durable: a row that a crash brings back is dead, and the sweep removes it again. */
+/* clang-format on */
 #include "base/clock.h"
 #include "engine/coll_internal.h"
 #include "engine/engine_internal.h"

@@ -69,8 +69,8 @@ enum status view_fetch_declared(struct view *v) MUST_CHECK;
 /* A key that a command of this batch will ask for: its row is brought near the processor while others run.
    view_prefetch begins, with what the next two steps take, each a few commands later. view_prefetch_now: the
    command is next, and what it asks for as exactly this slice need not be hashed again. Until the next call
-   or the end of the batch e and the bytes of its key stay as they are; NULL: it is not known. Only hints.
- */
+   or the end of the batch e and the bytes of its key stay as they are; NULL: it is not known. Only
+   hints. */
 struct prefetch {
     struct slice key;
     uint32_t number; /* of the database, in the tables */
@@ -164,7 +164,7 @@ enum status view_string_range(struct view *v, const struct row *r, int64_t off, 
                               struct arena *arena, struct slice *ret) MUST_CHECK;
 
 /* The same bytes piece by piece, without gathering them: a piece is only valid inside fn. fn must not use the
- * view. */
+   view. */
 typedef enum status view_piece_fn(void *arg, struct slice piece);
 enum status view_string_each(struct view *v, const struct row *r, int64_t off, int64_t len, view_piece_fn *fn,
                              void *arg) MUST_CHECK;

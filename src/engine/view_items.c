@@ -284,8 +284,8 @@ static void clear(struct item_changes *t)
         view_release_items(t);
 }
 
-/* What is in the cache after the commit in the place of a dirty item: a clean one, if there was one before.
- */
+/* What is in the cache after the commit in the place of a dirty item: a clean one, if there was one
+   before. */
 static void settle(struct view *v, struct item *i)
 {
     if (!i->cached || i->nvalue > CACHE_ITEM_VALUE) {

@@ -50,8 +50,8 @@ void reply_wrong_arity(struct call *c);
 /* "ERR unknown subcommand or wrong number of arguments for '...'. Try X HELP." as Redis 7.0 words it. */
 void reply_unknown_sub(struct call *c);
 
-/* HELP texts: the container's header and footer lines around `lines` (ended by NULL), as Redis prints them.
- */
+/* HELP texts: the container's header and footer lines around `lines` (ended by NULL), as Redis prints
+   them. */
 void reply_help(struct call *c, const char *const *lines);
 
 #endif

@@ -73,8 +73,8 @@ void block_give_up(struct executor *s, struct session *c, bool error);
 /* The client is gone. */
 void block_forget(struct executor *s, struct session *c);
 
-/* For session.c. The state has been put back: the client waits again, at its place in the queues, or no more.
- */
+/* For session.c. The session's state has been restored: the client waits again, at its place in the queues,
+   or does not wait any more. */
 void block_restored(struct executor *s, struct session *c);
 
 /* Frees the waits that the state does not point to, which are over. */

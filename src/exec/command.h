@@ -45,10 +45,10 @@ struct call {
     int argc;
     struct reply *reply;
     struct view *view;
-    struct arena
-        *arena; /* for this call only; what a view write keeps until the commit goes to view_arena() */
+    /* For this call only; what a view write keeps until the commit goes to view_arena(). */
+    struct arena *arena;
     struct command_result *result; /* of the whole call; commands that run within it add to it */
-    struct error *err;             /* filled by whoever returns a status other than ST_OK */
+    struct error *err;             /* the function that returns a status other than ST_OK fills it */
     const struct error *write_err; /* why nothing can be written in this batch; code ST_OK: it can */
     bool serving; /* a blocked command gets another chance, because serving_key has something now */
     struct slice serving_key;
@@ -130,16 +130,20 @@ enum key_flag {
 /* Where keys stand among the arguments, as Redis 7 describes it. Zeroed: no keys. */
 struct key_spec {
     uint32_t flags;
-    const char
-        *keyword; /* NULL: the search begins at index; else behind this word, looked for from index on */
+    /* Where the search begins. NULL: at index; else behind this word, which is looked for from index on. */
+    const char *keyword;
     int index;
-    bool
-        keynum; /* the count of keys stands at `first` from there (its offset), keys from `keynum_first` on */
-    int last, step,
-        limit; /* range: last key relative to the first (-1: the last argument); step; limit as in Redis */
+    /* A range: the last key relative to the first (-1: the last argument), the step, the limit as in
+       Redis. */
+    int last, step, limit;
+    /* Or a number of keys: it stands at offset `first` from where the search began, the keys stand from
+       offset `keynum_first` on. */
+    bool keynum;
     int first, keynum_first;
-    bool unknown; /* Redis has no words for where the key is: `find` returns its place, or -1 */
-    int (*find)(const struct slice *argv, int argc); /* NULL: it is not among the arguments */
+    /* Or Redis has no words for where the key is: `find` returns its place, or -1. find is NULL: the key is
+       not among the arguments. */
+    bool unknown;
+    int (*find)(const struct slice *argv, int argc);
     const char *notes;
 };
 
@@ -231,7 +235,7 @@ bool command_stops_workers(const struct session *session, const struct command *
                            int argc);
 
 /* The reply for a failed database operation: "MISCONF ...", "READONLY ...", "TRYAGAIN ...", ... One mapping
- * for all. */
+   for all. */
 void reply_status(struct reply *r, enum status st, const struct error *err);
 
 #endif

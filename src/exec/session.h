@@ -1,5 +1,5 @@
-/* A client as commands see it. Sockets and buffers are the server's (server/client.c), reached through ops.
- */
+/* A client as commands see it. Its socket and buffers are the server's (server/client.c), reached through
+   ops. */
 #ifndef LARDER_EXEC_SESSION_H
 #define LARDER_EXEC_SESSION_H
 
@@ -30,7 +30,7 @@ struct session_ops {
     void (*push)(struct session *s, struct slice bytes);
     void (*usage)(const struct session *s, struct session_usage *ret);
     /* A blocking command waits (session->state.blocked is set): gives up at this moment of the monotonic
-     * clock, 0 never. */
+       clock, 0 never. */
     void (*block)(struct session *s, int64_t deadline_us);
     /* Around a reply that the session's own command does not give: to a client that waited. wait: the
        ticket that must be durable before it leaves. When session->state.blocked is NULL at the end, the

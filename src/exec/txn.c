@@ -221,8 +221,8 @@ static enum status watched_changed(struct call *c, const struct txn_state *t, bo
         enum status st = look_at(c, &now);
         if (st != ST_OK)
             return st;
-        /* a key that is gone as before, but was there through another server meanwhile, has another tombstone
-         */
+        /* a key that is gone as before, but was there through another server meanwhile, has another
+           tombstone */
         *ret = was->in_view.touched || now.version != was->version ||
                (now.tombstone && now.tombstone != was->tombstone);
     }

@@ -70,8 +70,8 @@ void http_route(struct http_call *x);
 
 /* ---- calls ---- */
 
-/* The call's answer is this error, or (204) nothing at all. The message is formatted into the call's arena.
- */
+/* The call's answer is this error, or (204) nothing at all. The message is formatted into the call's
+   arena. */
 void http_refuse(struct http_call *x, int status, const char *code, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 

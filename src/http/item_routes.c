@@ -398,8 +398,8 @@ static enum status add_place(struct call *c, struct http_writer *w, void *arg)
     return ST_OK;
 }
 
-/* The list and the place that the request names; *ret_ok is false when that cannot be, which is the answer.
- */
+/* The list and the place that the request names; *ret_ok is false when that cannot be, which is the
+   answer. */
 static enum status find_place(struct call *c, struct coll **ret, int64_t *ret_index, bool *ret_ok)
 {
     struct answer *a = answer_of(c);

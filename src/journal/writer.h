@@ -77,8 +77,8 @@ void writer_check_others(struct journal_store *s);
 /* Writes the first group. Holding the lock. */
 void writer_write_next(struct journal_store *s);
 
-/* A group into the tables, within the running transaction, and larder_meta's word on that. Without the lock.
- */
+/* A group into the tables, within the running transaction, and larder_meta's word on that. Without the
+   lock. */
 enum status writer_write_direct(struct journal_store *s, const struct journal_group *g,
                                 struct error *err) MUST_CHECK;
 
@@ -123,8 +123,8 @@ void writer_works_again(struct journal_store *s);
 
 /* ---- writer_chores.c ---- */
 
-/* Removes some rows of the journal that are in the tables. Within the running transaction, without the lock.
- */
+/* Removes some rows of the journal that are in the tables. Within the running transaction, without the
+   lock. */
 enum status writer_drop_rows(struct journal_store *s, struct error *err) MUST_CHECK;
 
 /* Holding the lock. */

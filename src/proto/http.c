@@ -206,8 +206,8 @@ void http_reset(struct http_in *h)
 /* ---- chunks ---- */
 
 /* The library, as it is built, takes any byte for the line end behind a CR, and any two behind a chunk. So
-   what it has found is read again, as it is meant to be; that spares remembering where the chunks are, too.
- */
+   what it has found is read again, as it is meant to be; that spares remembering where the chunks are,
+   too. */
 
 /* The line with a chunk's size at *at, which moves behind it. */
 static bool read_size(const struct http_in *h, size_t *at, uint64_t *ret)

@@ -110,8 +110,8 @@ struct slice http_header_seen(const struct http_in *h, enum http_header header);
 /* Without the white space around it. */
 struct slice http_trim(struct slice s);
 
-/* The name of a media type without its parameters: "application/json" of "application/json; charset=utf-8".
- */
+/* The name of a media type without its parameters: "application/json" of "application/json;
+   charset=utf-8". */
 struct slice http_media_type(struct slice value);
 
 /* Whether a list of entity tags (If-Match, If-None-Match) has this version, or is "*"; version 0 is nothing's

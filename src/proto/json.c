@@ -16,8 +16,8 @@ size_t utf8_length(const char *p, size_t n)
     size_t len = u[0] >= 0xF0 ? 4 : u[0] >= 0xE0 ? 3 : 2;
     if (u[0] < 0xC2 || u[0] > 0xF4 || len > n)
         return 0;
-    /* The second byte's range keeps out what is longer than it need be, surrogates, and all above U+10FFFF.
-     */
+    /* The second byte's range keeps out what is longer than it need be, surrogates, and all above
+       U+10FFFF. */
     uint8_t low = u[0] == 0xE0 ? 0xA0 : u[0] == 0xF0 ? 0x90 : 0x80;
     uint8_t high = u[0] == 0xED ? 0x9F : u[0] == 0xF4 ? 0x8F : 0xBF;
     if (u[1] < low || u[1] > high)

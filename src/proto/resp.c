@@ -59,8 +59,8 @@ static enum resp_result need(struct resp_parser *p, size_t bytes)
     return RESP_MORE;
 }
 
-/* The distance from pos to the first `end` byte. RESP_ERROR (without a text) when there is none within max.
- */
+/* The distance from pos to the first `end` byte. RESP_ERROR (without a text) when there is none within
+   max. */
 static enum resp_result find_end(struct resp_parser *p, struct slice data, char end, uint64_t max,
                                  size_t *ret)
 {

@@ -21,12 +21,12 @@ struct resp_limits {
 };
 
 enum resp_result {
-    RESP_MORE, /* not whole yet; p->want says how many bytes the buffer should be able to hold in all (a hint)
-                */
+    RESP_MORE,    /* not whole yet; p->want says how many bytes the buffer should be able to hold in all (a
+                     hint) */
     RESP_COMMAND, /* *ret_argc arguments in *ret_argv; *ret_used bytes belong to it. argc 0: an empty line, to
                      be skipped */
-    RESP_ERROR /* p->error holds the text for the client ("ERR Protocol error: ..."); close after sending it
-                */
+    RESP_ERROR    /* p->error holds the text for the client ("ERR Protocol error: ..."); close after sending
+                     it */
 };
 
 struct resp_span {

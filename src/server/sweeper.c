@@ -12,8 +12,8 @@
 #define MUCH_ROWS    1000 /* a pass that is worth a line */
 #define IDLE_DIVISOR 10   /* the pause shortens so much when no client had anything to do */
 /* Of the time while clients are busy, a step may take one part in SHARE. A pass that has not come to its end
-   for LONG_US is behind by more than that would ever make good, and the tables grow: then one in LONG_SHARE.
- */
+   for LONG_US is behind by more than that would ever make good, and the tables grow: then one in
+   LONG_SHARE. */
 #define SHARE      11
 #define LONG_US    60000000
 #define LONG_SHARE 4

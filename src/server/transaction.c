@@ -214,8 +214,8 @@ static void look_ahead(const struct worker *w, size_t at)
     view_prefetch_now(w->executor.view, b->calls[at].keyed ? &b->calls[at].key : NULL);
 }
 
-/* Whether the lock was to be had. Those who write wait for as long as busy-timeout says, then they are told.
- */
+/* Whether the lock was to be had. Those who write wait for as long as busy-timeout says, then they are
+   told. */
 static void note_lock(struct worker *w, bool held)
 {
     int64_t now = worker_now(w);

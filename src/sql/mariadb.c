@@ -298,7 +298,7 @@ static enum status take_answer(struct mariadb *m, const struct written *w, struc
 }
 
 /* Reads past what is left of a packet's answers after a callback failed, or a row was not there to be
- * changed. */
+   changed. */
 static void skip_answers(struct mariadb *m)
 {
     struct error ignored;

@@ -15,8 +15,8 @@
 struct walfile;
 
 /* For one connection, which is opened with its name. sync_us gets the times of the log's syncs: a commit's
-   time is that of its pages and of its sync; which of the two grows tells a busy processor from a slow disk.
- */
+   time is that of its pages and of its sync; which of the two grows tells a busy processor from a slow
+   disk. */
 struct walfile *walfile_new(struct histogram *sync_us);
 const char *walfile_name(const struct walfile *w);
 

@@ -7,8 +7,8 @@
 struct books_note;
 struct executor;
 
-/* Sends the commands among these that are monitored to every monitoring client, whichever executor's it is.
- */
+/* Sends the commands among these that are monitored to every monitoring client, whichever executor's it
+   is. */
 void monitor_feed(struct executor *executor, const struct books_note *notes);
 
 /* Sends lines to this executor's monitoring clients. */

@@ -24,8 +24,7 @@ enum scan_end scan_end_of(const struct item_scan *q);
 int refs_compare(const struct item_ref *x, const struct item_ref *y);
 
 /* The ascending order of rows in a scan (KEYS_BY_SEQ_DESC goes through it backwards, as a reverse scan does).
- * Where the scan's order leaves two rows equal, what names a row decides: 0 means the same row.
- */
+   Where the scan's order leaves two rows equal, what names a row decides: 0 means the same row. */
 int keys_compare(enum key_order order, const struct key_row *x, const struct key_row *y);
 int items_compare(enum item_order order, const struct item_row *x, const struct item_row *y);
 

@@ -40,7 +40,7 @@ enum item_table {
 #define STORE_CHUNK_BYTES  16384
 
 /* What one item may take, name and value together: no database has rows without end (SQLite's end at a
- * billion bytes). */
+   billion bytes). */
 #define STORE_ITEM_BYTES ((size_t)900 * 1000 * 1000)
 
 /* expire_at: 0 never, -1 deleted, else milliseconds since the epoch. */
@@ -58,14 +58,15 @@ struct key_ref {
 };
 
 struct key_row {
-    int64_t
-        seq; /* the row's own number: ascending in order of creation, never changed; 0 = not in the table */
+    /* The row's own number: ascending in order of creation, never changed; 0 = not in the table. */
+    int64_t seq;
     uint32_t db;
     struct slice key;
     enum row_type type;
     int64_t id;   /* of its items; 0 = none (a short string, a deleted key) */
     int64_t size; /* items; bytes of a string in chunks */
-    /* The column first says something else of each type; whoever only carries rows takes it as it is. */
+    /* The column `first` has another meaning for each type; code that only carries rows copies it as it
+       is. */
     union {
         int64_t first;
         int64_t first_pos;    /* of a list: the position of its first item */

@@ -11,8 +11,8 @@ typedef enum status store_key_fn(void *arg, const struct key_row *row);
 typedef enum status store_item_fn(void *arg, const struct item_row *row);
 
 enum key_order {
-    KEYS_BY_SEQ_DESC, /* newest first, rows of every database number: the order of SCAN (see docs/schema.md)
-                       */
+    KEYS_BY_SEQ_DESC, /* newest first, rows of every database number: the order of SCAN (see
+                         docs/schema.md) */
     KEYS_BY_KEY,      /* byte order of the key */
     KEYS_DUE, /* hashes that may have expired fields: those with a first_expiry at or before `now`, earliest
                  first, of every database number */

@@ -117,8 +117,8 @@ struct store {
                        it is tried again */
 };
 
-/* With the tables to this process alone: brings what is left in their journal into them. url is for people.
- */
+/* With the tables to this process alone: brings what is left in their journal into them. url is for
+   people. */
 typedef enum status store_replay_fn(struct store *s, const char *url, struct error *err);
 
 struct store_options {

@@ -214,8 +214,8 @@ static enum status bitcount_command(struct call *c)
     return st;
 }
 
-/* As if an absent or empty string were followed by zeros without end; so is any string when no end is given.
- */
+/* As if an absent or empty string were followed by zeros without end; so is any string when no end is
+   given. */
 static enum status bitpos_command(struct call *c)
 {
     const struct row *r;

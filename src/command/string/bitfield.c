@@ -147,7 +147,7 @@ static size_t window_fit(const struct op *ops, size_t n, struct window *w)
 }
 
 /* Reads the window; what the string does not have is zero. Its memory lives until the commit, as it may be
- * written. */
+   written. */
 static enum status window_read(struct call *c, struct window *w)
 {
     const struct row *r;

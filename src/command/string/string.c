@@ -47,8 +47,8 @@ static bool take_flag(struct options *o, struct slice word, bool is_set)
     return true;
 }
 
-/* The options from argv[from] on. The same kind of expiry may be repeated, as in Redis; the last one counts.
- */
+/* The options from argv[from] on. The same kind of expiry may be repeated, as in Redis; the last one
+   counts. */
 static bool parse_options(struct call *c, int from, bool is_set, struct options *o)
 {
     *o = (struct options){0};

@@ -13,8 +13,8 @@ enum status reply_row_range(struct call *c, const struct row *row, int64_t off, 
 /* Replies a string row's value, or null for NULL. */
 enum status reply_row(struct call *c, const struct row *row) MUST_CHECK;
 
-/* Brings an inclusive range into [0, size), negative positions counting from the end. False: nothing is left.
- */
+/* Brings an inclusive range into [0, size), negative positions counting from the end. False: nothing is
+   left. */
 bool range_within(int64_t *start, int64_t *end, int64_t size);
 
 /* May a string have size + more bytes (proto-max-bulk-len)? If not, the error has been replied. */

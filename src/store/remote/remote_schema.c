@@ -69,8 +69,8 @@ static const char *const abort_text[REMOTE_DIALECTS] = {
     [REMOTE_MARIADB] = "DO RELEASE_LOCK('larder_ migrate')",
 };
 
-/* Whether larder_meta is there: where asking a table that is not there ends the transaction. NULL elsewhere.
- */
+/* Whether larder_meta is there: where asking a table that is not there ends the transaction. NULL
+   elsewhere. */
 static const char *const has_meta_text[REMOTE_DIALECTS] = {
     [REMOTE_POSTGRES] = "SELECT (to_regclass('larder_meta') IS NOT NULL)::int::text",
 };

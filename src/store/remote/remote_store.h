@@ -59,8 +59,8 @@ enum remote_statement {
     R_SWEEP_LOCK,
     R_SWEEP_UNLOCK, /* unless it ends with the transaction */
     R_GUARD_SHARED,
-    R_WAIT_LESS, /* for locks, from now on; NULL: the database tells soon enough that two wait for each other
-                  */
+    R_WAIT_LESS, /* for locks, from now on; NULL: the database tells soon enough that two wait for each
+                    other */
     R_CLOCK,
     R_SOON,
     R_NOW, /* the transaction's commit is durable, whatever the session's is */

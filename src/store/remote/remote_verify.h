@@ -29,8 +29,8 @@ enum status remote_verify_code(struct remote *c, bool views, bool *ret_there, st
 /* Makes functions and views again. ST_DENIED when this role may not. */
 enum status remote_make_code(struct remote *c, struct error *err) MUST_CHECK;
 
-/* Brings the sequence behind the highest number of a row, where it is not there yet, while nobody else does.
- */
+/* Brings the sequence behind the highest number of a row, where it is not there yet, while nobody else
+   does. */
 enum status remote_advance_seq(struct remote *c, struct error *err) MUST_CHECK;
 
 #endif
