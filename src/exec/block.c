@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "exec/args.h"
@@ -24,9 +25,7 @@ struct wait {
 
 /* The clients that wait for one key, in the order in which they blocked. */
 struct queue {
-    struct queue *bucket_next;
-    uint64_t hash;
-    uint32_t db;
+    struct map_link link; /* first; tagged with the database */
     char *key;
     size_t nkey;
     struct wait *first, *last;
@@ -48,17 +47,13 @@ struct blocked {
 
 struct blocking {
     pthread_mutex_t lock; /* of the queues */
-    struct queue **buckets;
-    size_t nbuckets;
-    size_t nqueues;
+    struct map queues;
 };
 
 struct blocking *blocking_new(void)
 {
     struct blocking *b = mem_zalloc(sizeof *b);
     pthread_mutex_init(&b->lock, NULL);
-    b->nbuckets = 64;
-    b->buckets = mem_zalloc(b->nbuckets * sizeof *b->buckets);
     return b;
 }
 
@@ -66,52 +61,50 @@ void blocking_free(struct blocking *b)
 {
     if (!b)
         return;
-    assert(b->nqueues == 0);
+    assert(b->queues.count == 0);
     pthread_mutex_destroy(&b->lock);
-    mem_free(b->buckets);
+    map_release(&b->queues);
     mem_free(b);
 }
 
 /* ---- queues: with the lock held ---- */
 
-static struct queue **find(struct blocking *b, uint32_t db, struct slice key, uint64_t hash)
+static uint32_t queue_hash(uint32_t db, struct slice key)
 {
-    struct queue **q = &b->buckets[hash & (b->nbuckets - 1)];
-    while (*q && !((*q)->hash == hash && (*q)->db == db && slice_eq(slice_of((*q)->key, (*q)->nkey), key)))
-        q = &(*q)->bucket_next;
-    return q;
+    return (uint32_t)hash_bytes(key, db);
 }
 
-static void grow(struct blocking *b)
+static uint32_t queue_db(const struct queue *q)
 {
-    struct queue **old = b->buckets;
-    size_t n = b->nbuckets;
-    b->nbuckets *= 2;
-    b->buckets = mem_zalloc(b->nbuckets * sizeof *b->buckets);
-    for (size_t i = 0; i < n; i++) {
-        for (struct queue *q = old[i], *next; q; q = next) {
-            next = q->bucket_next;
-            struct queue **bucket = &b->buckets[q->hash & (b->nbuckets - 1)];
-            q->bucket_next = *bucket;
-            *bucket = q;
-        }
+    return q->link.tag;
+}
+
+static struct slice queue_key(const struct queue *q)
+{
+    return slice_of(q->key, q->nkey);
+}
+
+/* The queue of a key, or NULL. */
+static struct queue *find(const struct blocking *b, uint32_t db, struct slice key, uint32_t hash)
+{
+    for (struct map_link *l = map_first(&b->queues, hash); l; l = l->next) {
+        struct queue *q = (struct queue *)l;
+        if (l->hash == hash && l->tag == db && slice_eq(queue_key(q), key))
+            return q;
     }
-    mem_free(old);
+    return NULL;
 }
 
 static struct queue *queue_for(struct blocking *b, uint32_t db, struct slice key)
 {
-    if (b->nqueues >= b->nbuckets)
-        grow(b);
-    uint64_t hash = hash_bytes(key, db);
-    struct queue **place = find(b, db, key, hash);
-    if (!*place) {
-        struct queue *q = mem_zalloc(sizeof *q);
-        *q = (struct queue){.hash = hash, .db = db, .key = mem_strndup(key), .nkey = key.n};
-        *place = q;
-        b->nqueues++;
+    uint32_t hash = queue_hash(db, key);
+    struct queue *q = find(b, db, key, hash);
+    if (!q) {
+        q = mem_alloc(sizeof *q);
+        *q = (struct queue){.link = {.hash = hash, .tag = db}, .key = mem_strndup(key), .nkey = key.n};
+        map_add(&b->queues, &q->link);
     }
-    return *place;
+    return q;
 }
 
 static void join(struct wait *w)
@@ -129,8 +122,7 @@ static void leave(struct blocking *b, struct wait *w)
     *(w->next ? &w->next->prev : &q->last) = w->prev;
     if (q->first)
         return;
-    *find(b, q->db, slice_of(q->key, q->nkey), q->hash) = q->bucket_next;
-    b->nqueues--;
+    map_remove(&b->queues, &q->link);
     mem_free(q->key);
     mem_free(q);
 }
@@ -311,7 +303,7 @@ static bool serve(struct executor *s, struct blocked *k, struct slice key, const
 static struct wait *next_in_line(struct blocking *b, uint32_t db, struct slice key, const struct wait *after,
                                  enum row_type type)
 {
-    struct queue *q = *find(b, db, key, hash_bytes(key, db));
+    const struct queue *q = find(b, db, key, queue_hash(db, key));
     struct wait *w = after ? after->next : q ? q->first : NULL;
     while (w && (w->owner->type != type || w->owner->over || (after && w->owner == after->owner)))
         w = w->next;
@@ -350,7 +342,7 @@ void block_serve_all(struct executor *s, const struct error *write_err)
     for (const struct blocked *k = s->waiters; k; k = k->next)
         for (int i = 0; i < k->nwaits; i++) {
             const struct queue *q = k->waits[i].queue;
-            keys[at++] = (struct key_ref){q->db, arena_copy(arena, slice_of(q->key, q->nkey))};
+            keys[at++] = (struct key_ref){queue_db(q), arena_copy(arena, queue_key(q))};
         }
     while (at > 0) { /* from the one that has waited longest */
         at--;
@@ -377,7 +369,7 @@ void block_serve_ready(struct executor *s, const struct error *write_err)
 void block_declare(struct executor *s)
 {
     for (const struct blocked *k = s->waiters; k; k = k->next)
-        declare_keys(s->view, k->waits[0].queue->db, k->cmd, k->argv, k->argc);
+        declare_keys(s->view, queue_db(k->waits[0].queue), k->cmd, k->argv, k->argc);
 }
 
 bool block_anything(struct executor *s)
@@ -386,7 +378,7 @@ bool block_anything(struct executor *s)
         for (int i = 0; i < k->nwaits; i++) {
             const struct queue *q = k->waits[i].queue;
             const struct row *row;
-            if (view_get(s->view, q->db, slice_of(q->key, q->nkey), &row) != ST_OK)
+            if (view_get(s->view, queue_db(q), queue_key(q), &row) != ST_OK)
                 return false;
             if (row && row->type == k->type)
                 return true;
