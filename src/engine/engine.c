@@ -266,6 +266,7 @@ void engine_enter(struct engine *e)
     /* After a command that failed midway its rows are still in the transaction: whatever is read there, the
        batch fails. */
     v->call.wait = v->batch.poison != ST_OK ? v->batch.ticket : 0;
+    v->batch.doubtful |= v->batch.poison != ST_OK;
     v->call.ntrash_before = v->batch.ntrash;
     v->call.nready_before = v->batch.nready;
 }
@@ -327,7 +328,7 @@ enum status engine_commit(struct engine *e, int64_t *ret_ticket, struct error *e
     struct view *v = &e->view;
     if (ret_ticket)
         *ret_ticket = v->batch.ticket;
-    if (!v->batch.kept && v->batch.poison != ST_CONFLICT) {
+    if (!v->batch.kept && !v->batch.doubtful && v->batch.poison != ST_CONFLICT) {
         store_rollback(e->store);
         view_rolled_back(v);
         return ST_OK;

@@ -554,7 +554,7 @@ static void end_batch(struct view *v)
     v->batch.dbs_changed = v->batch.dbs_pending = v->ids.new_block = false;
     memset(v->batch.db_written, 0, v->dbs.n * sizeof *v->batch.db_written);
     v->batch.poison = ST_OK;
-    v->batch.kept = false;
+    v->batch.kept = v->batch.doubtful = false;
     v->batch.prefetch = NULL;
     arena_reset(&v->batch.arena);
 }

@@ -107,6 +107,7 @@ struct view_batch {
     struct ready_key *ready;
     size_t nready, ready_cap, ready_taken;
     enum status poison; /* a command failed after its writes had reached the transaction: no commit */
+    bool doubtful;      /* a call began after that: it may have read those writes, so the batch has to fail */
     bool kept;          /* a call that was kept has changed something; else there is nothing to commit */
     const struct prefetch *prefetch; /* what the next command will ask for, if known */
     struct engine_tally *tally;
