@@ -320,20 +320,39 @@ void rapply_next_number(struct rstore *s, int64_t next)
     s->next_number = next;
 }
 
+int64_t rapply_fill_dbs(struct rstore *s, const struct db_row *const *rows, size_t n, struct db_columns *ret)
+{
+    int64_t next = 0;
+    ret->n = n;
+    for (int i = 0; i < 4; i++)
+        ret->at[i] = arena_alloc(&s->arena, n * sizeof **ret->at);
+    for (size_t i = 0; i < n; i++) {
+        ret->at[0][i] = rows[i]->db;
+        ret->at[1][i] = rows[i]->number;
+        ret->at[2][i] = rows[i]->keys;
+        ret->at[3][i] = rows[i]->expires;
+        if (rows[i]->number >= next)
+            next = (int64_t)rows[i]->number + 1;
+    }
+    return next;
+}
+
+void rapply_put_dbs(struct rstore *s, const struct db_columns *c)
+{
+    const struct param p[] = {param_i64s(c->at[0]), param_i64s(c->at[1]), param_i64s(c->at[2]),
+                              param_i64s(c->at[3])};
+    struct request r = {.text = rtext(s, R_PUT_DBS), .params = p, .nparams = 4, .nrows = c->n};
+    remote_add(s->conn, &r);
+}
+
 static enum status apply_dbs(struct rstore *s, const struct changes *c, struct error *err)
 {
     size_t n = c->ndbs;
-    int64_t *columns[4], next = 0;
-    for (int i = 0; i < 4; i++)
-        columns[i] = arena_alloc(&s->arena, n * sizeof **columns);
-    for (size_t i = 0; i < n; i++) {
-        columns[0][i] = c->dbs[i].db;
-        columns[1][i] = c->dbs[i].number;
-        columns[2][i] = c->dbs[i].keys;
-        columns[3][i] = c->dbs[i].expires;
-        if (c->dbs[i].number >= next)
-            next = (int64_t)c->dbs[i].number + 1;
-    }
+    struct db_columns columns;
+    const struct db_row **rows = arena_alloc(&s->arena, n * sizeof *rows);
+    for (size_t i = 0; i < n; i++)
+        rows[i] = &c->dbs[i];
+    int64_t next = rapply_fill_dbs(s, rows, n, &columns);
     enum status st = ST_OK;
     if (s->next_number < 0)
         st = rstore_get_meta(s, "next_db_number", &s->next_number, err);
@@ -341,10 +360,7 @@ static enum status apply_dbs(struct rstore *s, const struct changes *c, struct e
         return st;
     if (next > s->next_number) /* a number that no database has had */
         rapply_next_number(s, next);
-    const struct param p[] = {param_i64s(columns[0]), param_i64s(columns[1]), param_i64s(columns[2]),
-                              param_i64s(columns[3])};
-    struct request r = {.text = rtext(s, R_PUT_DBS), .params = p, .nparams = 4, .nrows = n};
-    remote_add(s->conn, &r);
+    rapply_put_dbs(s, &columns);
     return ST_OK;
 }
 

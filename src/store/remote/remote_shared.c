@@ -167,27 +167,16 @@ enum status rshared_begin(struct rstore *s, bool write, const struct store_decla
    The lock on everything is held, or had here. */
 static void move_dbs(struct rstore *s, const struct db_row *const *moved, size_t n)
 {
-    int64_t *columns[4], next = s->next_number;
-    for (int i = 0; i < 4; i++)
-        columns[i] = arena_alloc(&s->arena, n * sizeof **columns);
-    for (size_t i = 0; i < n; i++) {
-        columns[0][i] = moved[i]->db;
-        columns[1][i] = moved[i]->number;
-        columns[2][i] = moved[i]->keys;
-        columns[3][i] = moved[i]->expires;
-        if (moved[i]->number >= next)
-            next = (int64_t)moved[i]->number + 1;
-    }
+    struct db_columns columns;
+    int64_t next = rapply_fill_dbs(s, moved, n, &columns);
     if (!s->everything)
         add_lock(s, R_LOCK_ALL);
     s->everything = true;
     if (next > s->next_number)
         rapply_next_number(s, next);
-    const struct param p[] = {param_i64s(columns[0]), param_i64s(columns[1]), param_i64s(columns[2]),
-                              param_i64s(columns[3])};
-    struct request r = {.text = rtext(s, R_PUT_DBS), .params = p, .nparams = 4, .nrows = n};
-    remote_add(s->conn, &r);
-    r = (struct request){.text = rtext(s, R_DROP_COUNTS), .params = p + 1, .nparams = 1, .nrows = n};
+    rapply_put_dbs(s, &columns);
+    const struct param numbers = param_i64s(columns.at[1]);
+    struct request r = {.text = rtext(s, R_DROP_COUNTS), .params = &numbers, .nparams = 1, .nrows = n};
     remote_add(s->conn, &r);
 }
 

@@ -249,6 +249,15 @@ enum status rscan_items(struct store *s, const struct item_scan *q, store_item_f
 
 void rapply_next_number(struct rstore *s, int64_t next);
 
+/* Rows of larder_db, column by column: filled in, which answers the number behind the highest of theirs; and
+   written. */
+struct db_columns {
+    int64_t *at[4]; /* db, number, keys, expires */
+    size_t n;
+};
+int64_t rapply_fill_dbs(struct rstore *s, const struct db_row *const *rows, size_t n, struct db_columns *ret);
+void rapply_put_dbs(struct rstore *s, const struct db_columns *c);
+
 enum status rapply(struct store *s, struct changes *c, struct error *err) MUST_CHECK;
 void rapply_trash(struct rstore *s, const struct trash_row *rows, size_t n);
 
