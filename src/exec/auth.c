@@ -46,7 +46,7 @@ bool auth_need_not_be_known(const struct session *s)
     return auth_is_open(s->executor->config);
 }
 
-/* DEBUG may crash, stop and fake things, so it is only there for those who asked for it. */
+/* DEBUG may crash, stop and fake things, so it only works where the configuration allows it. */
 static bool debug_allowed(const struct session *s)
 {
     enum { DEBUG_NO, DEBUG_YES, DEBUG_LOCAL };

@@ -11,8 +11,8 @@
 
 struct config;
 
-/* There is no password: whoever comes may do what the default user may. A new session, and one that was
-   reset, starts as known then. */
+/* There is no password: every client may do what the default user may. A new session, and one that was reset,
+   starts as known then. */
 bool auth_is_open(const struct config *config);
 
 /* Protected mode, while there is no password: only this machine is served. */

@@ -24,7 +24,7 @@
 #include "exec/command.h"
 #include "exec/executor.h"
 
-struct blocking; /* everyone who waits; one for the process */
+struct blocking; /* all clients that wait; one for the process */
 struct blocked;  /* one client's wait; session->state.blocked */
 
 struct blocking *blocking_new(void);
@@ -49,8 +49,8 @@ void block_on(struct call *c, enum row_type type, int first, int nkeys, int64_t 
 /* When a batch has begun: whether the view is to remember what appears. */
 void block_begin(struct executor *s);
 
-/* Between two calls of a transaction: serves whoever waits for what the first made appear. Costs a load while
-   nobody waits. */
+/* Between two calls of a transaction: serves the clients that wait for what the first made appear. Costs a
+   load while no client waits. */
 void block_serve_ready(struct executor *s, const struct error *write_err);
 static inline void block_serve(struct executor *s, const struct error *write_err)
 {
@@ -58,7 +58,8 @@ static inline void block_serve(struct executor *s, const struct error *write_err
         block_serve_ready(s, write_err);
 }
 
-/* In a batch: whatever this executor's clients wait for may be there, whoever made it. Serves them. */
+/* In a batch: serves this executor's clients that wait for a key which has something now, be it through
+   another server. */
 void block_serve_all(struct executor *s, const struct error *write_err);
 
 /* Declares all keys that this executor's clients wait for or would write to, see declare.h. */

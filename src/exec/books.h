@@ -91,7 +91,7 @@ static inline void books_add_call(struct books *b, int index, int64_t us)
 
 void books_count(struct books *b, enum books_kind kind, uint32_t which);
 
-/* The call is to be told of: to whom says `as`. */
+/* Keeps a copy of the call for the slow log, the latency monitor or monitoring clients, as `as` says. */
 void books_note(struct books *b, const struct call *call, const struct books_note *as);
 
 /* Adds what was counted, other than by command and by error code. */

@@ -266,7 +266,7 @@ bool executor_paused(struct executor *s, bool may_write, int64_t mono_us)
 
 void executor_pause(struct executor *s, enum pause_mode mode, int64_t mono_us, int64_t until_us)
 {
-    executor_paused(s, false, mono_us); /* one that is over, but nobody has asked since */
+    executor_paused(s, false, mono_us); /* ends a pause that is over, if no command has done so */
     if (mode > s->pause)
         s->pause = mode;
     if (until_us > s->pause_until_us)

@@ -1,7 +1,7 @@
 /* A transaction that may have to be run again. Where several servers write to the same tables, the database
-   ends one of two transactions that wait for each other (ST_CONFLICT), at any of its statements. Nobody has
-   been told anything by then: what its commands did to sessions and to the books is taken back, and they run
-   again from the first.
+   ends one of two transactions that wait for each other (ST_CONFLICT), at any of its statements. No reply has
+   left by then: what its commands did to sessions and to the books is restored, and they run again from the
+   first.
 
      retry_begin      nothing has happened yet, and the books are empty
      retry_keep       before the first thing that happens to a session: its state is copied

@@ -2,7 +2,7 @@
 
    EXEC runs the queue inside one batch, so inside one database transaction: after a crash all of it is there
    or nothing. A key is watched by its version, which changes with every write, deletion or expiry and is 0
-   for an absent key; nothing has to be told to the watcher when a key changes. */
+   for an absent key; a key that changes need not report to its watchers. */
 #ifndef LARDER_EXEC_TXN_H
 #define LARDER_EXEC_TXN_H
 

@@ -17,7 +17,7 @@ struct worker;
 
 struct batch_call {
     struct client *client;
-    const struct command *cmd; /* NULL: unknown, or (with argc 0) a protocol error to be told */
+    const struct command *cmd; /* NULL: unknown, or (with argc 0) a protocol error to reply */
     struct slice *argv;
     int argc;
     uint32_t db;   /* where its keys are, so far as that is known before the calls ahead of it have run */

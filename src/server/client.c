@@ -81,7 +81,7 @@ static void enter(struct client *c, enum client_state to)
         conn_watch_reading(&c->conn, !(DEAF >> to & 1) && !c->eof);
 }
 
-/* Nobody finds it any more. */
+/* Closes the connection. The session is not listed any more, and waits for nothing. */
 static void close_down(struct client *c)
 {
     struct worker *w = c->worker;

@@ -65,8 +65,8 @@ struct worker;
 
    What happens:
      readable         READING, STALLED: reads and parses. BLOCKED: reads. LINGERING: reads and throws away.
-                      Others: nothing. Whoever sends something while a batch is pending: is not read from until
-                      that is over (gather_later).
+                      Others: nothing. While a batch is pending, in every state: is not read from until that
+                      is over (gather_later).
      end of input     sets eof. When its output has left, READING and BLOCKED -> DEAD; the others go on with
                       what they have.
      parse error      sets broken; the last call of the batch tells the client and ends in DRAINING.
@@ -175,8 +175,8 @@ void client_drain(struct client *c);
 /* Closes now; what was not sent is lost. */
 void client_kill(struct client *c);
 
-/* The next call of a client in the batch has to wait. until_us: when it has to be told that it is too late;
-   0: never. */
+/* The next call of a client in the batch has to wait. until_us: from then on it runs, and says that it is too
+   late; 0: it waits as long as it takes. */
 void client_pause(struct client *c, int64_t until_us);
 
 /* Parsing has found nothing whole: waits for more input. */

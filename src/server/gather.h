@@ -9,8 +9,8 @@ struct worker;
    share. */
 void gather_calls(struct worker *w, struct client *c);
 
-/* While a batch is pending its clients' input must stay where it is, and nobody else's is run before it: a
-   client that has sent something is not read from until the batch has ended. */
+/* While a batch is pending its clients' input must stay where it is, and no other client's call may run
+   before it: the worker does not read from a client that has sent something until the batch has ended. */
 void gather_later(struct worker *w, struct client *c);
 void gather_resume(struct worker *w);
 

@@ -49,9 +49,9 @@ void held_release(struct held_replies *w);
    longer than until deadline_us (0: as long as it takes). */
 void held_add(struct worker *w, struct client *c, size_t start, struct held_for what, int64_t deadline_us);
 
-/* Replies that have waited until their deadlines are replaced: nobody knows yet what will become of what they
-   tell. One that stands behind another reply leaves with that. Returns when the next deadline is, 0: there is
-   none. */
+/* Replies whose deadlines have come are replaced by an error: whether the commit that they wait for will
+   succeed is not known yet. A reply that stands behind another one leaves with that. Returns the next
+   deadline, 0: there is none. */
 int64_t held_expire(struct worker *w, int64_t now_us);
 
 /* How much of a client's output buffer may leave. */

@@ -6,8 +6,9 @@
 #include "server/worker_internal.h"
 #include "stats/stats.h"
 
-/* Over tables that others write to: how often to look for what blocked clients wait for. Soon after there was
-   something, less often while there is nothing, and hardly ever where the database tells (wakeup.h). */
+/* Over tables that other servers write to: how often to look for what blocked clients wait for. Soon after
+   there was something, less often while there is nothing, and hardly ever where the database tells
+   (wakeup.h). */
 #define POLL_MIN_US  5000
 #define POLL_MAX_US  100000
 #define POLL_TOLD_US 1000000
@@ -28,7 +29,7 @@ static bool anything_there(struct worker *w)
 
 enum outcome { NOTHING, SERVED, CONFLICT };
 
-/* In a transaction of their own, which is taken back when others are in the way. */
+/* Serves the blocked clients in a transaction of their own, and restores what it changed after a conflict. */
 static enum outcome serve_once(struct worker *w)
 {
     struct error write_err, err;

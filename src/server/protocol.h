@@ -29,7 +29,7 @@ enum parse_result {
 };
 
 struct protocol {
-    /* ---- who comes ---- */
+    /* ---- connections ---- */
 
     const char *tls_name; /* what TLS calls it (ALPN); NULL: nothing */
     struct slice full;    /* what a connection is told that is one too many ... */

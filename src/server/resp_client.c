@@ -95,7 +95,7 @@ static bool stops_workers(const struct batch_call *call)
     return command_stops_workers(&call->client->session, call->cmd, call->argv, call->argc);
 }
 
-/* Those who only want to know whether anybody is here are answered while the database is not. */
+/* Commands about the connection (PING) are answered while the database is away. */
 static bool needs_database(const struct batch_call *call)
 {
     const struct command *cmd = call->cmd;

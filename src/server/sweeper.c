@@ -8,7 +8,7 @@
 
 #define STEP_US      1000 /* what a step may take */
 #define MIN_ROWS     16
-#define TRIES        3    /* of a step, soon one after the other, while other writers are in the way */
+#define TRIES        3    /* of a step, soon one after the other, while it conflicts with other writers */
 #define MUCH_ROWS    1000 /* a pass that is worth a line */
 #define IDLE_DIVISOR 10   /* the pause shortens so much when no client had anything to do */
 /* Of the time while clients are busy, a step may take one part in SHARE. A pass that has not come to its end

@@ -13,7 +13,7 @@ struct sweeper {
     uint64_t batches;   /* run so far, at the last step */
     uint64_t pass_rows; /* removed in this pass, over all steps since there was nothing to do */
     int64_t pass_start_us;
-    int tries;         /* so often other writers were in the way in a row */
+    int tries;         /* so many steps in a row conflicted with other writers */
     int64_t warned_us; /* when a failure was last logged */
 };
 

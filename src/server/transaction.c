@@ -1,19 +1,19 @@
-/* The calls of a batch, in one transaction or a few: begin, run the calls and serve whoever waited for what
-   each of them made appear, commit, act on what they asked for.
+/* The calls of a batch, in one transaction or a few: begin, run the calls and serve the blocked clients that
+   waited for what each of them made appear, commit, act on what they asked for.
 
-   Where others write to the same tables a transaction may come to nothing (ST_CONFLICT). Nobody has been told
-   anything of it by then: everything is taken back (retry.h), the batch stays as it is, pending, and the loop
-   goes on until a timer fires; then the calls from batch->at on run again. There is no other place that tries
-   again, and none that sleeps. After ALONE_TRY tries a transaction waits, holding nothing, until it is the
-   only one that writes: one that takes many locks late is in the way of others at each of them, and several
-   of those could be so for ever. The last of TRIES is run as it is, and answered with what becomes of it. A
-   call that cannot be taken back (command_goes_outside) is in a transaction of its own, which is tried again
-   only while it cannot even begin.
+   Where other servers write to the same tables the database may end a transaction (ST_CONFLICT). No reply has
+   left by then: the worker restores what the calls changed (retry.h), the batch stays as it is, pending, and
+   the loop goes on until a timer fires; then the calls from batch->at on run again. There is no other place
+   that tries again, and none that sleeps. From try ALONE_TRY on a transaction waits, holding nothing, until
+   it is the only one that writes: two transactions that take many locks late could end each other for ever.
+   The last of TRIES is run as it is, and answered with what becomes of it. A call whose effects cannot be
+   restored (command_goes_outside) is in a transaction of its own, which is tried again only while it cannot
+   even begin.
 
    While a batch is pending:
-   - The calls point into their clients' input, and calls of others must not overtake them. Nobody's input is
-     read or parsed; whoever sends something is noted, and read from when the batch has ended (gather_later).
-     New connections are accepted.
+   - The calls point into their clients' input, and calls of other clients must not overtake them. The worker
+     reads and parses no input; it notes the clients that send something, and reads from them when the batch
+     has ended (gather_later). It accepts new connections.
    - No other transaction begins on this worker: neither the sweeper's nor one for blocked clients. The store
      remembers what the one that failed had locked, for the next one.
    - Replies of earlier batches leave when they are durable, or late (held.h), blocked clients give up when
@@ -214,8 +214,8 @@ static void look_ahead(const struct worker *w, size_t at)
     view_prefetch_now(w->executor.view, b->calls[at].keyed ? &b->calls[at].key : NULL);
 }
 
-/* Whether the lock was to be had. Those who write wait for as long as busy-timeout says, then they are
-   told. */
+/* Notes whether another process holds the database's lock. Clients that write wait for up to busy-timeout,
+   then they get the error. */
 static void note_lock(struct worker *w, bool held)
 {
     int64_t now = worker_now(w);
@@ -256,7 +256,7 @@ static size_t declare(struct worker *w, size_t at)
     return at;
 }
 
-/* Others may be in the way of it, and then its calls can be run again. */
+/* Whether the call is run again when its transaction conflicts with another server's. */
 static bool may_run_again(const struct worker *w, const struct batch_call *call)
 {
     return engine_store(w->executor.engine)->contended && !call->client->protocol->goes_outside(call);
@@ -275,7 +275,7 @@ static bool stands_alone(const struct worker *w, const struct batch_call *call)
            (engine_store(w->executor.engine)->contended && !may_run_again(w, call)) || needs_all(w, call);
 }
 
-/* Those who only want to know whether anybody is here are answered while the database is not. */
+/* Whether none of the calls from `at` on needs the database: those (PING) are answered while it is away. */
 static bool needs_none(const struct batch *b, size_t at)
 {
     while (at < b->ncalls && !b->calls[at].client->protocol->needs_database(&b->calls[at]))
@@ -283,7 +283,7 @@ static bool needs_none(const struct batch *b, size_t at)
     return at == b->ncalls;
 }
 
-/* Whether it has taken as much as one transaction should. */
+/* Whether the transaction ends here: no call is left, one ends it, it has become large, or it conflicts. */
 static bool is_over(const struct worker *w, const struct transaction *t, size_t end)
 {
     const struct engine *engine = w->executor.engine;
@@ -291,7 +291,7 @@ static bool is_over(const struct worker *w, const struct transaction *t, size_t 
            engine_pending_bytes(engine) >= PENDING_BYTES || engine_conflicted(engine);
 }
 
-/* The calls, and behind each of them whoever waited for what it made appear. */
+/* Runs the calls, and behind each of them serves the clients that waited for what it made appear. */
 static void run_calls(struct worker *w, struct transaction *t, size_t end)
 {
     struct batch *b = &w->batch;
@@ -307,8 +307,8 @@ static void run_calls(struct worker *w, struct transaction *t, size_t end)
     }
 }
 
-/* Begins, so far as the database is needed. False: others are in the way, and none of its calls is run if it
-   can wait. */
+/* Begins the transaction, unless no call needs the database. False: it conflicts with another writer's and
+   may wait; none of its calls has been run. */
 static bool begin_calls(struct worker *w, struct transaction *t, size_t *ret_end, bool may_wait)
 {
     struct batch *b = &w->batch;
@@ -374,7 +374,7 @@ static void try_later(struct worker *w)
     worker_arm(w->retry_timer, transaction_pause_us(w, b->tries));
 }
 
-/* What follows when its calls have been run for good. */
+/* The calls have been run for good: does what they asked for. */
 static void conclude(struct worker *w, const struct transaction *t)
 {
     if (t->failed)
@@ -388,7 +388,8 @@ static void conclude(struct worker *w, const struct transaction *t)
     w->batch.tries = 0;
 }
 
-/* Runs the calls once. False: others were in the way, nothing has happened, and it can be tried again. */
+/* Runs the calls once. False: a conflict with another writer; nothing has happened, and the calls can be run
+   again. */
 static bool try_calls(struct worker *w)
 {
     struct batch *b = &w->batch;

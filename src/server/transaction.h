@@ -14,13 +14,13 @@ struct worker;
 /* Runs what was gathered, commits, and sends what need not wait. */
 void transaction_run_batch(struct worker *w);
 
-/* Begins one. What stands in the way of writing goes to write_err, and is noted. */
+/* Begins a transaction. write_err: why it cannot write, which is also counted and logged; ST_OK: it can. */
 enum status transaction_begin(struct worker *w, bool write, struct error *write_err,
                               struct error *err) MUST_CHECK;
 
 /* How a transaction is tried again after a conflict, when it has been in vain `tries` times: whether this
    time it keeps other writers out; whether it is the last time; how long to wait before it, which is a few
-   milliseconds, more each time and not the same for everybody. */
+   milliseconds, more each time and random, so that two servers do not meet again. */
 bool transaction_try_alone(int tries);
 bool transaction_last_try(int tries);
 int64_t transaction_pause_us(struct worker *w, int tries);

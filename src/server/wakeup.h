@@ -12,7 +12,7 @@ struct worker;
 
 struct wakeup {
     struct event *event;
-    int fd;            /* a copy of the database's socket, so that nobody else closes it */
+    int fd;            /* a copy of the database's socket, which the store cannot close */
     uint64_t number;   /* of the connection that it belongs to; 0: there is none */
     int64_t since_us;  /* when the watching began */
     int64_t wanted_us; /* when a client waited last */

@@ -238,7 +238,7 @@ static void gather_ready(struct worker *w)
         gather_calls(w, w->ready.first);
 }
 
-/* How long those who are paused have to wait; 0: no longer. */
+/* How long the paused clients have to wait; 0: they may go on. */
 static int64_t pause_left(struct worker *w)
 {
     int64_t left = w->executor.pause == PAUSE_NONE ? 0 : w->executor.pause_until_us - worker_now(w);
@@ -249,8 +249,8 @@ static int64_t pause_left(struct worker *w)
     return left > 0 ? left : 0;
 }
 
-/* Lets those go on whose patience is over, or (all) everybody; one of a batch that is pending when that has
-   ended. Returns when the next one's will be, 0: nobody's. */
+/* Lets paused clients go on: those whose pause_until_us has come, or all; but a client of a pending batch
+   only when that has ended. Returns the next pause_until_us, 0: there is none. */
 static int64_t resume(struct worker *w, bool all)
 {
     int64_t soonest = 0;
@@ -266,7 +266,8 @@ static int64_t resume(struct worker *w, bool all)
     return soonest;
 }
 
-/* Who waits for the end of a pause, for a lock, or for a commit, and for how long. */
+/* Clients that wait for the end of a pause, for a lock, or for a commit go on when they may; else the timer
+   is set to when the next may. */
 static void tend_waiting(struct worker *w)
 {
     int64_t left = 0, until = 0, answer_by;

@@ -50,12 +50,12 @@ struct worker {
     struct error fatal; /* why, when it is no good end */
     bool reload;        /* the certificates are to be read */
     bool sweep_due;
-    int64_t now_us;                           /* monotonic, of this turn; 0 until someone asks (worker_now) */
+    int64_t now_us;                           /* monotonic, of this turn; 0 until worker_now is called */
     int64_t commit_warned_us, http_warned_us; /* when it was last logged */
     uint64_t batches;
-    /* Another process holds the database's lock. Clients that write wait among the paused ones; who reads
-       goes on. */
-    int64_t lock_since_us;       /* 0: nobody waits for it */
+    /* Another process holds the database's lock. Clients that write wait among the paused ones; clients that
+       read go on. */
+    int64_t lock_since_us;       /* 0: no client waits for it */
     int64_t lock_retry_us;       /* when to try again */
     int64_t poll_us, poll_at_us; /* how long between two looks for blocked clients, and when is the next */
     int poll_tries;              /* so often serving them has come to nothing in a row */

@@ -11,10 +11,10 @@
 
    standing still   What concerns all workers (CLIENT KILL, CONFIG SET, INFO, the certificates) is done while
                     the others stand still. workers_hold wakes them. Each stops at the top of its turn, outside
-                    of any transaction, so that it holds no lock of the database that the one who asked might
-                    wait for; that one asks before its own transaction begins, for the same reason. Until
-                    workers_release it may use everything of every worker. Of two that ask at once, one stands
-                    still for the other first. A worker that does not ask pays one relaxed load a turn.
+                    of any transaction, so that it holds no lock of the database that the calling worker might
+                    wait for; that worker calls before its own transaction begins, for the same reason. Until
+                    workers_release it may use everything of every worker. Of two workers that call at once,
+                    one stands still for the other first. A turn in which none calls costs one relaxed load.
 
    ending           When one worker ends, for SHUTDOWN or because its loop failed, all do. */
 /* clang-format on */
