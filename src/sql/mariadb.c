@@ -39,7 +39,7 @@ struct mariadb {
     struct buf expanded; /* a request's text with our prefix */
     size_t max_packet;   /* that the server takes */
     int64_t changed;     /* by the statements of one request so far */
-    bool posted;         /* a packet is out whose answer nobody has taken */
+    bool posted;         /* a packet has been sent whose answer has not been read */
     bool tls;            /* is asked for */
     bool several;        /* hosts to choose from */
     bool read_only;      /* this one cannot be written to */
@@ -115,7 +115,8 @@ static void write_bytes(struct buf *out, struct slice s)
     out->len = (size_t)(p - out->p);
 }
 
-/* MariaDB has no infinities: they become the largest numbers (whoever must tell them apart, keeps bits). */
+/* MariaDB has no infinities: they become the largest numbers (a table that must tell them apart keeps their
+   bits). */
 static void write_double(struct buf *out, double v)
 {
     if (isinf(v))
@@ -411,7 +412,7 @@ static bool idle(struct remote *c)
     if (c->lost)
         return false;
     struct pollfd fd = {(int)mysql_get_socket(m->conn), POLLIN, 0};
-    if (poll(&fd, 1, 0) != 0) /* nobody sends anything unasked but a farewell */
+    if (poll(&fd, 1, 0) != 0) /* unasked, the server sends only that it ends the connection */
         c->lost = true;
     return !c->lost;
 }

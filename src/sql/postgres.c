@@ -62,7 +62,7 @@ static const struct {
     char state[6]; /* an SQLSTATE, or how it begins */
     enum status status;
 } states[] = {
-    {"23505", ST_CONFLICT}, /* unique_violation: somebody else has just made it */
+    {"23505", ST_CONFLICT}, /* unique_violation: another session has just made it */
     {"40001", ST_CONFLICT}, /* serialization_failure */
     {"40P01", ST_CONFLICT}, /* deadlock_detected */
     {"55P03", ST_BUSY},     /* lock_not_available */

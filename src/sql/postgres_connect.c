@@ -3,7 +3,7 @@
 
    A connection pooler that gives each transaction another session of the database (PgBouncer: pool_mode =
    transaction) cannot work: locks, prepared statements, settings and LISTEN belong to sessions. It does not
-   tell, and for as long as nobody else uses it everything looks as if it worked. So it is found out. One that
+   tell, and for as long as it has one client everything looks as if it worked. So it is found out. One that
    speaks to the database itself is told the number of the process that serves it. A pooler tells a number of
    its own; then a second connection is made, and the two take turns. If ever one of them meets the process of
    the other, or another than before, sessions are shared. With an idle pool that is so at the first try,
@@ -100,7 +100,7 @@ static PGconn *connect_by(const struct conninfo *info, int64_t deadline)
     return conn;
 }
 
-/* The SQLSTATEs of those who are there and say no. */
+/* The SQLSTATEs of a server that answers and refuses. */
 static bool says_no(const char *state)
 {
     return strncmp(state, "28", 2) == 0 || strncmp(state, "3D", 2) == 0 || strncmp(state, "42501", 5) == 0;

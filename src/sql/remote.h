@@ -166,10 +166,10 @@ void remote_add_text(struct remote *c, const char *text);
 /* Sends what was added since the last run, in one round trip, and waits for the answers. The first failure is
    what is returned; what comes behind it is not run. A transaction that the statements have begun is then
    still open and fails until it is rolled back.
-   ST_CONFLICT: a deadlock, a serialization failure or a key that somebody else has just made, or, where
-   others share the tables of a MariaDB, a lock that was not had in time: when all of it is rolled back, the
-   same may work when it is tried again. ST_BUSY: a lock was not had in time. ST_IO with c->lost: the
-   connection is gone; whether what was sent has been done nobody knows. */
+   ST_CONFLICT: a deadlock, a serialization failure or a key that another session has just made, or,
+   where servers share the tables of a MariaDB, a lock that was not had in time: when all of it is rolled
+   back, the same may work when it is tried again. ST_BUSY: a lock was not had in time. ST_IO with c->lost:
+   the connection is gone; whether the server has run what was sent is not known. */
 static inline MUST_CHECK enum status remote_run(struct remote *c, struct error *err)
 {
     return c->ops->run(c, err);

@@ -17,7 +17,7 @@ enum status remote_init(struct remote *c, const struct remote_options *o, const 
                         struct error *err) MUST_CHECK;
 
 /* How long a transaction may wait for its next statement before the server ends it: a machine that has
-   vanished leaves locks behind which nobody else would take away. */
+   vanished leaves locks behind that no other session can remove. */
 unsigned remote_idle_ms(const struct remote *c);
 
 /* Adds a text to out, with the connection's prefix for larder_. */

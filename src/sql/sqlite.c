@@ -333,7 +333,7 @@ enum status sqlite_commit(struct sqlite *c, struct error *err)
     sqlite3_reset(c->commit);
     sqlite_rollback(c);
     if (ext == SQLITE_IOERR_FSYNC) {
-        /* All of it is in the log, only nobody knows whether on the disk. The next commit overwrites it. */
+        /* The transaction is in the log; whether on the disk is not known. The next commit overwrites it. */
         st = ST_UNKNOWN;
         if (err)
             err->code = st;
@@ -343,9 +343,9 @@ enum status sqlite_commit(struct sqlite *c, struct error *err)
 
 /* ---- durability, size, space ---- */
 
-/* The log is shorter than what was written to it: somebody has cut it, or has brought all of it into the
-   database and emptied it. The next write tells: it goes behind the gap, or to the beginning. This one leaves
-   everything as it is. */
+/* The log is shorter than what was written to it: another process has cut it, or has brought all of it into
+   the database and emptied it. The next write tells: it goes behind the gap, or to the beginning. This one
+   leaves everything as it is. */
 static enum status try_log(struct sqlite *c, struct error *err)
 {
     int64_t version = 0;
@@ -377,7 +377,8 @@ enum status sqlite_sync(struct sqlite *c, struct error *err)
     return st == ST_OK ? wal_sync(c->wal, err) : st;
 }
 
-/* A moment is left for one who is about to let go: SQLite sleeps a millisecond and tries once more. */
+/* A process that is about to let the lock go has a moment: SQLite sleeps a millisecond and tries once
+   more. */
 void sqlite_stop_waiting(struct sqlite *c)
 {
     c->busy_ms = 1;

@@ -252,8 +252,8 @@ static int after_commit(void *arg, sqlite3 *db, const char *name, int pages)
     return SQLITE_OK;
 }
 
-/* Nobody asks SQLite what it has allocated, and counting takes a lock that all connections share. Only before
-   its first use; later it has no effect. */
+/* This program does not ask SQLite how much it has allocated, and counting takes a lock that all connections
+   share. Only before its first use; later it has no effect. */
 static void configure_library(void)
 {
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);

@@ -20,8 +20,9 @@
 #define CHECKPOINT_PAGES 8192
 #define FEW_PAGES        512
 #define LIMIT_PAGES      49152
-/* A log starts over when nobody reads in it. Whoever begins to read when all of it has been copied does not;
-   those who have begun before are waited for. The longest of ours is a batch of commands. */
+/* A log starts over when no transaction reads in it. One that begins to read when all of the log has been
+   copied reads the database instead; the owner waits for those that began before. The longest of this
+   process is a batch of commands. */
 #define READERS_MS      10
 #define OVER_READERS_MS 100
 /* When one that takes longer keeps the log from starting over, the owner does not try at every commit. */
@@ -45,7 +46,7 @@ struct wal {
     bool wanted;
     bool syncing;
 
-    pthread_mutex_t checkpoint; /* held by whoever runs one */
+    pthread_mutex_t checkpoint; /* held by the thread that runs one */
     sqlite3 *db;                /* the checkpointer's own connection */
     int64_t page_size;
     atomic_llong end;      /* of what the last commit left in the log, in bytes */

@@ -20,9 +20,9 @@ enum status wal_start(const char *path, const char *wal_path, int64_t page_size,
                       struct wal **ret, struct error *err) MUST_CHECK;
 void wal_stop(struct wal *w);
 
-/* Whether the file has all that the owner's last commit left in it. False: somebody has cut it short, or has
-   copied all of it and had it start over, which the owner's next commit finds out. Until then nothing is
-   copied from it. Any thread. */
+/* Whether the file has all that the owner's last commit left in it. False: another process has cut it short,
+   or has copied all of it and had it start over, which the owner's next commit finds out. Until then nothing
+   is copied from it. Any thread. */
 bool wal_is_complete(const struct wal *w);
 
 /* The owner has committed; the log now has so many pages. */

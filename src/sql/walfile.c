@@ -14,9 +14,9 @@
    SQLite was about to do: from then on the log cannot be written until the lock is let go.
 
    SQLite believes the wal-index, and never looks whether what that says is still in the log. It writes each
-   frame behind the last one, so that a file that ends before that place has been cut short by somebody else.
-   Others who cut it as SQLite does, when all of it is in the database, have the log start over at its header.
-   After that has been noticed the log cannot be written any more. */
+   frame behind the last one, so that a file that ends before that place has been cut short by another
+   process. Processes that cut it as SQLite does, when all of it is in the database, have the log start over
+   at its header. After that has been noticed the log cannot be written any more. */
 #include "sql/walfile.h"
 
 #include <assert.h>
@@ -59,7 +59,7 @@ struct walfile {
     sqlite3_file *db_file, *log_file; /* NULL until they are opened */
     struct hooked db, log;
 
-    sqlite3_int64 next; /* where the last write ended; -1: nobody knows */
+    sqlite3_int64 next; /* where the last write ended; -1: not known */
     int page;           /* its size; 0 when not known yet */
     enum { BETWEEN_FRAMES, AFTER_HEADER, AFTER_COMMIT_HEADER } part;
     bool cut;   /* the file has become shorter than what was written to it */
@@ -209,7 +209,7 @@ static int log_read(sqlite3_file *f, void *p, int n, sqlite3_int64 at)
             return rc;
     }
     int rc = w->log.real->xRead(f, p, n, at);
-    w->cut |= rc == SQLITE_IOERR_SHORT_READ; /* nobody asks for frames that were never there */
+    w->cut |= rc == SQLITE_IOERR_SHORT_READ; /* SQLite never reads frames that it has not written */
     return rc;
 }
 

@@ -20,8 +20,8 @@ struct walfile;
 struct walfile *walfile_new(struct histogram *sync_us);
 const char *walfile_name(const struct walfile *w);
 
-/* Whether somebody has cut the log short while it was in use: from then on nothing can be written to it. What
-   is missing is gone, and what would be written behind the gap would be gone with the next start. */
+/* Whether another process has cut the log short while it was in use: from then on nothing can be written to
+   it. What is missing is gone, and what would be written behind the gap would be gone with the next start. */
 bool walfile_is_cut(const struct walfile *w);
 
 /* After the connection is closed. NULL is allowed. */

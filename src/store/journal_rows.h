@@ -1,5 +1,5 @@
-/* Tables under a journal (journal/): what it keeps in them beside the rows, and what it asks of them that
-   nobody else does. Its rows are written in the transactions of the tables; journal/encoding.h has their
+/* Tables under a journal (journal/): what it keeps in them beside the rows, and what it alone asks of
+   them. Its rows are written in the transactions of the tables; journal/encoding.h has their
    format. */
 #ifndef LARDER_STORE_JOURNAL_ROWS_H
 #define LARDER_STORE_JOURNAL_ROWS_H
@@ -64,7 +64,7 @@ static inline MUST_CHECK enum status store_journal_drop(struct store *s, int64_t
     return s->journal_rows->drop(s, seq, max, ret_more, err);
 }
 
-/* After a commit of which nobody knows whether it took place: as if it had not. Rows behind `after` go, and
+/* After a commit with an unknown outcome: as if it had not taken place. Rows behind `after` go, and
    the tables are complete up to `applied`. */
 static inline MUST_CHECK enum status store_journal_forget(struct store *s, int64_t after, int64_t applied,
                                                           struct error *err)
@@ -87,8 +87,9 @@ static inline MUST_CHECK enum status store_get_seqs(struct store *s, const struc
 
 /* ---- between transactions ---- */
 
-/* That nobody else has had the tables up to now, or to a moment within this call. Asks
-   the database unless it has answered lately (lease.h). ST_LOCKED: somebody has; ST_IO: nobody can tell. */
+/* ST_OK: no other server has had the tables up to now, or to a moment within this call. Asks the database
+   unless it has answered lately (lease.h). ST_LOCKED: another server has; ST_IO: the database does not
+   say. */
 static inline MUST_CHECK enum status store_confirm(struct store *s, struct error *err)
 {
     return s->journal_rows->confirm(s, err);

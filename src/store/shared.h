@@ -30,9 +30,9 @@ static inline int64_t store_now_us(const struct store *s)
 }
 
 /* Between transactions: asks to be told when a list or a sorted set appears through another server, or not
-   any more. False: nobody tells, because it is not wanted, not possible, or there is no connection. To be
-   called again now and then, because a new connection has to be asked anew. What appears in the first moments
-   may go unheard. */
+   any more. False: no notification will come, because it is not wanted, not possible, or there is no
+   connection. To be called again now and then, because a new connection has to be asked anew. What appears in
+   the first moments may go unheard. */
 static inline bool store_listen(struct store *s, bool on, struct store_wakeup *ret)
 {
     return s->shared->listen(s, on, ret);

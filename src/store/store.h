@@ -1,9 +1,9 @@
 /* The one interface that the engine sees of a database: rows in, rows out, in transactions.
 
    A store belongs to one thread. Between store_begin and store_commit or store_rollback, reads see what
-   store_apply wrote. Rows handed to a callback borrow the database's memory: whoever keeps one, copies it.
-   Rows come as they stand in the tables, expired and deleted ones included, unless a function says otherwise;
-   what they mean is the engine's business.
+   store_apply wrote. Rows handed to a callback borrow the database's memory: a callback that keeps one copies
+   it. Rows come as they stand in the tables, expired and deleted ones included, unless a function says
+   otherwise; what they mean is the engine's business.
 
    Every store has the operations of this header. What only some can is a vtable of its own, with a header of
    its own, that others have not:
@@ -32,7 +32,7 @@ struct sweep_budget {
     struct db_row *dbs; /* the logical databases as they stand; what is swept is taken off their counts */
     size_t ndbs;
     store_key_fn *fn; /* called for each key row removed from a database in use (may be NULL) ... */
-    void *arg;        /* ... so that nobody keeps its seq, which the table may give to another row */
+    void *arg;        /* ... so that its seq is forgotten, which the table may give to another row */
 };
 
 struct sweep_result {
@@ -51,7 +51,7 @@ struct store_info {
     uint64_t reconnects;             /* times that a lost connection was made anew */
     uint64_t round_trips;            /* to a database server, that were waited for */
     uint64_t conflicts;              /* transactions that the database ended because of another server's */
-    const struct histogram *sync_us; /* of the log's syncs, as long as the store lives; NULL: nobody knows */
+    const struct histogram *sync_us; /* of the log's syncs, as long as the store lives; NULL: not measured */
     const struct histogram *commit_us; /* of commits that become durable later, until they are; else NULL */
     char engine[64];                   /* "sqlite 3.40.1" */
 };
@@ -69,7 +69,7 @@ enum durability { DURABILITY_ALWAYS, DURABILITY_EVERYSEC, DURABILITY_OFF };
 struct store_declared {
     const struct key_ref *keys;
     size_t nkeys;
-    bool everything;  /* whole databases: nobody else may write meanwhile */
+    bool everything;  /* whole databases: no other transaction may write meanwhile */
     store_key_fn *fn; /* called by store_begin for each of the keys that has a row, in any order */
     void *arg;
 };

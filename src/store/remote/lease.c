@@ -44,7 +44,7 @@ static size_t read_file(const char *path, char *out, size_t cap)
 }
 
 /* Numbers of processes mean the same wherever this is the same: since the machine's start, and within one
-   namespace of them. Empty: nobody knows. */
+   namespace of them. Empty: not known. */
 static void name_machine(char out[MACHINE_BYTES])
 {
     struct stat space;

@@ -5,11 +5,11 @@
    Rows go in the order of keys, so that two servers that write the same ones take their locks in the same
    order.
 
-   What comes from a journal (changes.hard) finds its rows by number, as all changes do, new ones by name.
-   Numbers come from a sequence and are nobody else's ever, so that a row which is not where it should be was
-   moved by someone's SQL, or the journal is older than the tables: then all of it fails (ST_CONFLICT), and is
-   careful the next time: every row is found by its name. Slices of it are waited for, so that whoever hands
-   them out knows what they cost. */
+   A change set from a journal (changes.replay) finds its rows by number, as all changes do, new ones by name.
+   Numbers come from a sequence that gives none twice, so that a row which is not where it should be was moved
+   by an application's SQL, or the journal is older than the tables: then the transaction fails (ST_CONFLICT),
+   and the next one is careful: it finds every row by its name. Slices of a change set are waited for, so that
+   the writer knows what they cost. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* Making a connection to a database server without waiting for it: a thread of its own does, which lives only
    as long as that takes. Addresses that do not answer, servers that are stopped, TLS handshakes: each may
-   take as long as the connect time-out, and a loop that waited for them would answer nobody meanwhile. */
+   take as long as the connect time-out, and a loop that waited for them would answer no client meanwhile. */
 #include <pthread.h>
 #include <time.h>
 

@@ -1,20 +1,21 @@
 /* Who may use the tables of a database server: any number of servers that share them, or one alone.
 
-   One alone holds a lock, and so does each of those who share, in another mode. A server with a journal has
-   two sessions: the one that writes holds the tables' lock, the one that reads a lock of its own, and nobody
-   else comes in while either is held. So a connection that is lost and made again costs nobody the tables.
+   A server that has them alone holds a lock; so does each server that shares them, in another mode. A server
+   with a journal has two sessions: the one that writes holds the tables' lock, the one that reads a lock of
+   its own, and no other server comes in while either is held. So a server that loses one connection, and
+   makes it again, keeps the tables.
 
    When both are gone for a moment, another server may have come in, or an application. larder_meta says who
-   has the tables for itself (`owner`), and whoever else is about to write sets it to another value first: a
-   session that comes back and finds its own name there knows that nothing has changed. It is empty when
-   nobody had them for itself, or ended well; else the journal may hold what is not in the tables yet, and who
-   comes next brings it in.
+   has the tables for itself (`owner`), and another server or application that is about to write sets it to
+   another value first: a session that comes back and finds its own name there knows that nothing has changed.
+   It is empty when no server had them for itself, or the last one ended well; else the journal may hold what
+   is not in the tables yet, and the next server applies it.
 
    A server that is cut off, or frozen, does not come back by itself: it answers from memory. lease.h says for
-   how long it may, and why nobody reads there what is not true any more. Whoever enters has the tables' lock
-   and the reader's, waits for as long as the lease of the one before it (told in `owner`) may last, makes its
-   own name the owner's, and lets the reader's lock go. In this order a reader of the former owner that comes
-   back finds its lock taken, or another owner. */
+   how long it may, and why no client reads there what is not true any more. Whoever enters has the tables'
+   lock and the reader's, waits for as long as the lease of the one before it (told in `owner`) may last,
+   makes its own name the owner's, and lets the reader's lock go. In this order a reader of the former owner
+   that comes back finds its lock taken, or another owner. */
 #include <stdio.h>
 #include <time.h>
 
@@ -131,7 +132,7 @@ static enum status enter_alone(struct rstore *s, struct error *err)
     return st == ST_OK ? apply_journal(s, err) : st;
 }
 
-/* Someone had the tables for itself and did not end well. */
+/* A server had the tables for itself and did not end well: its journal is applied, and `owner` emptied. */
 static enum status clean_up(struct rstore *s, struct error *err)
 {
     char former[LEASE_OWNER_BYTES];
@@ -144,7 +145,7 @@ static enum status clean_up(struct rstore *s, struct error *err)
     if (st != ST_OK)
         return st;
     rstore_add_set_meta(s, "owner", "");
-    st = rstore_run(s, err); /* it is committed before anybody can come */
+    st = rstore_run(s, err); /* it is committed before another server can enter */
     if (st != ST_OK)
         return st;
     remote_add(s->conn, &unlock_reader);

@@ -4,7 +4,7 @@
    the first NAME_LEFT bytes is in a column of its own, which no index has.
 
    Equality is that of the whole. Order is too, but for names that agree in their first NAME_LEFT bytes: where
-   such names meet, whoever needs their order compares the whole (remote_read.c). */
+   such names meet, scans that need their order compare the whole (remote_read.c). */
 #ifndef LARDER_STORE_REMOTE_REMOTE_NAMES_H
 #define LARDER_STORE_REMOTE_REMOTE_NAMES_H
 

@@ -38,8 +38,8 @@ enum status remote_schema_make(const char *url, int64_t *ret_from, bool *ret_men
 /* ST_OK when the tables are of this version; else what to do about it. */
 enum status remote_schema_require(struct remote *c, struct error *err) MUST_CHECK;
 
-/* The same, and they are whole (remote_verify.h): for who begins to serve them. Functions that are missing
-   are made again, if this role may. */
+/* The same, and they are whole (remote_verify.h): for a server that begins to serve them. Functions that are
+   missing are made again, if this role may. */
 enum status remote_schema_ready(struct remote *c, struct error *err) MUST_CHECK;
 
 #endif

@@ -7,11 +7,11 @@
 
 /* ---- remote_lock.c ---- */
 
-/* Takes the tables, alone or with others, waiting for up to busy_ms; what an earlier server left in the
-   journal is in the tables then. */
+/* Takes the tables, alone or with other servers, waiting for up to busy_ms; what an earlier server left in
+   the journal is in the tables then. */
 enum status rlock_enter(struct rstore *s, struct error *err) MUST_CHECK;
 
-/* Only takes them, for this session alone: ST_LOCKED when others have them. */
+/* Only takes them, for this session alone: ST_LOCKED when another server has them. */
 enum status rlock_try(struct rstore *s, struct error *err) MUST_CHECK;
 
 /* Behind that, before anything is written: waits for the lease of a server that did not end well. */
@@ -24,8 +24,8 @@ enum status rlock_again(struct rstore *s, struct error *err) MUST_CHECK;
 
 int64_t rshared_now_us(const struct store *s);
 
-/* ST_CONFLICT: another session was in the way. The next that begins to write first locks what this one had
-   locked, in order. */
+/* ST_CONFLICT: the database has ended it in favour of another session's. The next transaction that writes
+   first locks what this one had locked, in order. */
 enum status rshared_begin(struct rstore *s, bool write, const struct store_declared *d,
                           struct error *err) MUST_CHECK;
 

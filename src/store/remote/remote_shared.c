@@ -5,10 +5,9 @@
    lock for each of STRIPES classes of keys, by their hash, so that their number is bounded: advisory locks on
    PostgreSQL, the rows of larder_lock on MariaDB. The keys that are known before are locked in one order, in
    the round trip that begins the transaction and reads them; those that turn up later, when they are read.
-   Two who wait for each other then are told apart by the database, and one of them fails (ST_CONFLICT).
-   Besides, everybody who writes holds a lock in common, which those who change whole databases take for
-   themselves. Key rows are also locked as rows, for applications that write to them without asking for any of
-   this.
+   Of two transactions that wait for each other then, the database ends one (ST_CONFLICT). Besides, all
+   transactions that write share one more lock, which one that changes whole databases takes alone. Key rows
+   are also locked as rows, for applications that write to them without asking for any of this.
 
    A transaction that only reads sees one snapshot and locks nothing.
 

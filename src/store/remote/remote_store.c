@@ -1,10 +1,10 @@
 /* The store on a database server: connecting, transactions, and what larder_meta and larder_db hold.
 
    A transaction begins here when the first change is applied: until then reads stand for themselves, because
-   nobody else writes (a lock says so), and BEGIN, the changes and COMMIT go out together. A commit whose
-   answer does not come is ST_UNKNOWN. After a connection was lost the next transaction makes another one,
-   takes the lock again and tells that others may have written, unless it is known that nobody has. A store
-   that only reads sees one state in each transaction. */
+   no other server writes (a lock keeps it out), and BEGIN, the changes and COMMIT go out together. A commit
+   whose answer does not come is ST_UNKNOWN. After a connection was lost the next transaction makes another
+   one, takes the lock again and tells that other servers may have written, unless it is known that none has.
+   A store that only reads sees one state in each transaction. */
 #include "store/remote/remote_store.h"
 
 #include <assert.h>
@@ -138,7 +138,7 @@ enum status rstore_connected(struct rstore *s, struct error *err)
 /* ---- transactions ---- */
 
 /* When the lease has run out the database is asked whether the tables are still ours. That its answer may
-   come late does not matter: they were, at a moment after those who want to know now had asked. */
+   come late does not matter: they were, at a moment after the requests that wait for it had come. */
 static enum status do_confirm(struct store *base, struct error *err)
 {
     struct rstore *s = rstore_of(base);
@@ -171,7 +171,7 @@ static enum status do_begin(struct store *base, enum store_txn kind, const struc
     s->failed = ST_OK;
     if (!s->retrying)
         s->give_up_us = clock_mono_us() + (int64_t)s->timeout_ms * 1000;
-    s->retrying &= kind == STORE_READ; /* who reads meanwhile does not begin the time of the writer anew */
+    s->retrying &= kind == STORE_READ; /* a read meanwhile does not begin the writer's time anew */
     s->asked = kind == STORE_READ ? TXN_READ : kind == STORE_WRITE ? TXN_WRITE : TXN_LAZY;
     if (s->shared && (st = rshared_begin(s, kind != STORE_READ, d, err)) != ST_OK)
         s->asked = TXN_NONE;
@@ -419,7 +419,7 @@ enum status rstore_set_up(struct rstore *s, struct error *err)
     return st;
 }
 
-/* Nobody has the tables for itself any more. But a journal that could not be applied keeps its owner. */
+/* This server gives the tables up: `owner` becomes empty, unless the journal could not be applied. */
 static enum status leave(struct rstore *s, struct error *err)
 {
     bool pending;

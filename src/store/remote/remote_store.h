@@ -95,7 +95,7 @@ struct rstore {
     bool begun;                     /* the server has been told of it, or will be before anything else */
     bool dirty;                     /* it has changed something */
     enum status failed;             /* a statement of it failed so; ST_OK: none */
-    bool other;                     /* somebody else may have written since the last transaction */
+    bool other;                     /* another server may have written since the last transaction */
     struct rconnecting *connecting; /* a connection that is being made; or NULL */
     int64_t retry_at;               /* not before this is a connection tried again */
     uint32_t backoff_ms;            /* and how long to wait after the next failure */
@@ -110,7 +110,8 @@ struct rstore {
     store_replay_fn *replay; /* what a server that did not end well left in the journal */
     bool holds;              /* this connection has a lock that keeps others out, and they are ours */
     bool beside;             /* only reads, beside the session that has them */
-    bool fenced; /* what is remembered outlives a connection, if nobody else has had the tables meanwhile */
+    bool fenced; /* what is remembered outlives a connection, if no other server has had the tables
+                    meanwhile */
     /* Of a store with a journal: see remote_journal.c and remote_apply.c. */
     int64_t dropped_to; /* the journal has no rows up to here */
     int64_t dropped;    /* how many the last statement removed; -1: there was none */

@@ -1,6 +1,6 @@
 /* One step of removing what is dead from a database server; see sqlite_sweep.c for what that is. Round trips
    count more than statements here, so a step takes many rows at a time: the dead key rows, then the items of
-   many collections at once. Rows that somebody has locked are left for the next step. */
+   many collections at once. Rows that another session has locked are left for the next step. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -200,7 +200,7 @@ static enum status anything(struct rstore *s, int64_t now, int64_t ret[2], struc
 }
 
 /* One server sweeps at a time, by the clock that all share and with the databases as they are now. The lock
-   is had for one step: whoever vanishes with it does not keep it. */
+   is held for one step: a server that vanishes does not keep it. */
 static enum status enter_shared(struct sweep *w, const struct sweep_budget **budget)
 {
     struct rstore *s = w->store;

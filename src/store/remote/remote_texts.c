@@ -78,8 +78,8 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                           " FROM unnest($1, $2) AS u (number, n) WHERE d.number = u.number",
         [R_ANYTHING] = "SELECT EXISTS (SELECT 1 FROM larder_key WHERE expire_at <> 0 AND expire_at <= $1)::int,"
                        " EXISTS (SELECT 1 FROM larder_trash)::int",
-        /* The tables, when nobody reads beside somebody who had them, either: remote_lock.c. Whoever comes
-           has both locks, until the tables are its own. */
+        /* Takes the tables' lock and the reader's, or neither: the session that reads may outlive the one that
+           had the tables (remote_lock.c). A server that enters has both until the tables are its own. */
         [R_LOCK] = "SELECT CASE WHEN NOT pg_try_advisory_lock(" PG_LOCK("1818324580") ") THEN 0"
                    " WHEN pg_try_advisory_lock(" PG_LOCK("1818324581") ") THEN 1"
                    " ELSE 1 - pg_advisory_unlock(" PG_LOCK("1818324580") ")::int END",
@@ -193,7 +193,7 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                           " expires = larder_db.expires - u.n",
         [R_ANYTHING] = "SELECT EXISTS (SELECT 1 FROM larder_key WHERE expire_at < 0 OR (expire_at > 0"
                        " AND expire_at <= ?1)), EXISTS (SELECT 1 FROM larder_trash)",
-        /* Nobody shares the tables: each who does holds a lock with a number. */
+        /* Only while no server shares the tables: each that does holds a lock with a number. */
         [R_LOCK] = "SELECT IF(GET_LOCK(" MD_LOCK("") ", 0), IF((SELECT count(*) FROM seq_0_to_4095 WHERE"
                    " IS_USED_LOCK(CONCAT(" MD_LOCK("shared ") ", seq)) IS NOT NULL) = 0, IF(GET_LOCK("
                    MD_LOCK("reader ") ", 0), 1, RELEASE_LOCK(" MD_LOCK("") ") * 0),"

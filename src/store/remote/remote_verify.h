@@ -20,7 +20,7 @@ enum status remote_verify(struct remote *c, bool views, struct error *err) MUST_
 const char *remote_views_text(enum remote_dialect dialect);
 
 /* ST_OK when there is nothing of this program, or what a migration that broke off left, which may begin anew;
-   ST_CORRUPT when it is a part of somebody's data. For tables without a version. */
+   ST_CORRUPT when it is a part of a database with data. For tables without a version. */
 enum status remote_verify_nothing(struct remote *c, struct error *err) MUST_CHECK;
 
 /* Whether this version's functions, and the views when asked for, are there, as far as this role can see. */

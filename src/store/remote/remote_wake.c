@@ -1,11 +1,12 @@
 /* Telling other servers that something has appeared which their clients may wait for (LISTEN and NOTIFY, on
    PostgreSQL alone).
 
-   A notification makes commits wait for each other, so it is sent only when somebody listens. Who listens
-   holds a lock in common with others who do; who commits a transaction that made a list or a sorted set
-   appear tries that lock for a moment, in the round trip of the commit: whoever gets it is alone, and sends
-   nothing. A transaction that looked just before somebody began to listen, and commits just after, tells
-   nobody: so whoever has begun to listen goes on looking for a while, and now and then later. */
+   A notification makes commits wait for each other, so it is sent only when a session listens. All sessions
+   that listen hold one lock, shared. A session that commits a transaction which made a list or a sorted set
+   appear tries to take that lock alone for a moment, in the round trip of the commit: if it gets it, no
+   session listens, and it sends nothing. A transaction that tried just before another session began to
+   listen, and commits just after, sends nothing either: so a session that has begun to listen goes on looking
+   at the keys for a while, and now and then later. */
 #include <assert.h>
 
 #include "store/remote/remote_session.h"

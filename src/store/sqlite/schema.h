@@ -45,7 +45,7 @@
      owner            who has the database open: for people
 
    An id is used once. A collection that is deleted, expired or overwritten leaves its key row at once and its
-   items later: nothing refers to them, so nobody sees them.
+   items later: nothing refers to them, so no command sees them.
 
    Rows with large values (chunks, hashes, lists) are in rowid tables with an index over their key, because an
    index tree compares whole rows on its way down and so reads large values that it passes (measured for
@@ -71,8 +71,8 @@ extern const struct schema_step schema_steps[SCHEMA_VERSION];
 /* The version of the tables, 0 when there are none. In the running transaction, or in one of its own. */
 enum status schema_read_version(struct sqlite *c, int64_t *ret, struct error *err) MUST_CHECK;
 
-/* For one who does not migrate: ST_OK when the tables have the version that this program knows. does: what it
-   does with them, for the message. */
+/* For a command that does not migrate: ST_OK when the tables have the version that this program knows. does:
+   what it does with them, for the message. */
 enum status schema_require(struct sqlite *c, const char *does, struct error *err) MUST_CHECK;
 
 /* Brings the tables to the version of the last step, in one transaction. ST_NEWER when they are beyond it. */

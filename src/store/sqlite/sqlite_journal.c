@@ -83,7 +83,7 @@ static enum status do_forget(struct store *base, int64_t after, int64_t applied,
     return ST_OK;
 }
 
-/* Nobody else can have the file while this process has it. */
+/* No other process can have the file while this one has it. */
 static enum status do_confirm(struct store *base, struct error *err)
 {
     (void)base;

@@ -149,7 +149,7 @@ static enum status take_ids(struct sqlite_store *s, void *arg, struct error *err
 static enum status do_reserve_ids(struct store *base, int64_t n, int64_t *ret_first, struct error *err)
 {
     struct id_block b = {.n = n};
-    if (n == 0) /* whoever only asks needs no room */
+    if (n == 0) /* a question alone needs no room */
         return sqlite_store_get_meta(sqlite_store_of(base), "next_id", ret_first, err);
     enum status st = in_transaction(sqlite_store_of(base), take_ids, &b, err);
     if (st == ST_OK)

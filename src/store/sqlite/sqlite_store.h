@@ -122,8 +122,8 @@ enum status sqlite_apply(struct store *s, struct changes *c, struct error *err) 
 
 /* ---- sqlite_store.c ---- */
 
-/* A store over a connection as it stands, which it will close: nothing is migrated, nobody becomes the
-   owner. */
+/* A store over a connection as it stands, which it will close: nothing is migrated, and the process does not
+   become the owner. */
 struct store *sqlite_store_over(struct sqlite *c);
 
 enum status sqlite_store_get_meta(struct sqlite_store *s, const char *name, int64_t *ret,
