@@ -48,6 +48,7 @@ void engine_free(struct engine *e)
     struct view *v = &e->view;
     cache_free(v->cache);
     residents_release(&v->residents);
+    map_release(&v->watches.by_key);
     view_release_items(&v->batch.items);
     arena_release(&v->batch.arena);
     arena_release(&v->call.scratch);

@@ -474,7 +474,7 @@ void view_counts(const struct view *v, struct db_row *ret)
 /* Who watches a key that has appeared is told. */
 static void touch_appeared(struct view *v, const struct row_undo *u)
 {
-    if (v->watches.n && u->fresh->type != ROW_NONE && !live(v, u->old))
+    if (v->watches.by_key.count && u->fresh->type != ROW_NONE && !live(v, u->old))
         view_touch(v, row_db(u->fresh), row_key(u->fresh));
 }
 

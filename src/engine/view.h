@@ -131,13 +131,14 @@ enum status view_tombstone(struct view *v, uint32_t db, struct slice key, int64_
 /* A key that someone watches. touched: it has appeared since, or its database was exchanged; all other
    changes show in its version. */
 struct view_watch {
+    struct map_link link; /* first; of those who watch the same key, one is in the map */
     uint32_t db;
     struct slice key; /* the caller's, until view_unwatch */
     bool touched;
-    bool unsettled; /* it was in the batch that is running */
-    bool in_call;   /* ... and in its running call */
-    struct view_watch *next, **link;
-    size_t *count;
+    bool unsettled;                 /* it was in the batch that is running */
+    bool in_call;                   /* ... and in its running call */
+    struct view_watch *prev, *next; /* of the same key, from the one that is in the map */
+    struct map *map;                /* the view's */
 };
 
 /* The caller sets db and key, and keeps the entry where it is until view_unwatch. */

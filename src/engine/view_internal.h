@@ -22,9 +22,6 @@ struct ready_key {
     struct slice key; /* in the batch's arena; p is NULL: any key */
 };
 
-/* Chains of watched keys, by their hash. */
-#define VIEW_WATCH_CHAINS 256
-
 struct row_undo {
     struct row *old;
     struct row *fresh;
@@ -61,8 +58,7 @@ struct view_dbs {
 
 /* Keys that clients watch (view_watch.c). */
 struct view_watches {
-    struct view_watch *chains[VIEW_WATCH_CHAINS];
-    size_t n;
+    struct map by_key;
     bool touched;         /* one of them, in this batch */
     bool touched_in_call; /* ... in the running call */
 };
