@@ -47,10 +47,26 @@ class Behind:
         self.query = data.query
 
 
-def freeze(pids, seconds):
-    """SIGSTOP, as a machine does that swaps, or is moved to another host."""
+def stop(pids):
+    """SIGSTOP, and back when every thread stands still: one of them has to run first to stop the others."""
     for pid in pids:
         send(pid, signal.SIGSTOP)
+    for pid in pids:
+        wait.until(lambda: stopped(pid), f"{pid} stops")
+
+
+def stopped(pid):
+    """Whether all threads of a process are stopped, or it has ended."""
+    try:
+        states = [task.read_text().rsplit(")", 1)[1].split()[0] for task in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")]
+    except OSError:
+        return not pathlib.Path(f"/proc/{pid}").exists()
+    return all(state in "TZX" for state in states)
+
+
+def freeze(pids, seconds):
+    """As a machine does that swaps, or is moved to another host."""
+    stop(pids)
     time.sleep(seconds)
     for pid in reversed(pids):
         send(pid, signal.SIGCONT)

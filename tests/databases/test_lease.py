@@ -12,7 +12,7 @@ from harness import wait
 from harness.proxy import Proxy
 from harness.resp import Closed
 
-from .faults import Behind
+from .faults import Behind, stop
 from .test_sql import sql_set
 
 LEASE_MS = 600
@@ -56,7 +56,7 @@ TAKEOVERS = {
 
 @contextlib.contextmanager
 def frozen(server):
-    os.kill(server.pid, signal.SIGSTOP)
+    stop([server.pid])
     try:
         yield
     finally:

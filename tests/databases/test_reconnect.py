@@ -8,7 +8,7 @@ import pytest
 from harness import wait
 from harness.proxy import Proxy
 
-from .faults import Behind, family, send, signal
+from .faults import Behind, family, send, signal, stop
 
 CONNECT_TIMEOUT = 5  # seconds, of Larder
 
@@ -51,8 +51,7 @@ def test_a_server_that_is_stopped(own, on_own, fleet):
     with larder.connect() as c:
         c("SET", "n", 1)
         processes = family(own.process.pid)
-        for pid in processes:
-            send(pid, signal.SIGSTOP)
+        stop(processes)
         try:
             assert c("PING") == b"PONG"  # although nobody has noticed yet
             assert c.call("INCR", "n").is_error

@@ -10,7 +10,7 @@ import pytest
 from harness import servers, wait
 from harness.databases import QueryError
 
-from .faults import family
+from .faults import family, stop
 from .test_sql import sql_set
 
 SERVERS = 3
@@ -187,8 +187,7 @@ def test_a_stopped_database_does_not_stop_the_server(own, on_own, fleet):
     with larder.connect() as c, larder.connect() as other:
         c("SET", "k", "v")
         pids = family(own.process.pid)
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
+        stop(pids)
         try:
             assert c.call("SET", "k", "w").is_error
             assert other("PING") == b"PONG"
