@@ -132,7 +132,7 @@ static void log_warnings(const struct config *c)
     }
 }
 
-/* Options of Redis that were set and mean nothing here: whoever set them should know. */
+/* Logs the options of Redis that were set and mean nothing here. */
 static void log_idle_options(const struct config *c)
 {
     const struct option *o;
@@ -494,7 +494,8 @@ static int serve_and_log(struct config *c)
     log_error("the server cannot go on", "status=%s error=%s", status_name(st),
               log_quote(text, sizeof text, err.text));
     if (c->logfile[0])
-        complain(err.text, EXIT_FAILURE); /* whoever started it may not look into the log */
+        complain(err.text,
+                 EXIT_FAILURE); /* stderr, too: the person who started it may not look into the log */
     return EXIT_FAILURE;
 }
 

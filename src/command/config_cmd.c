@@ -149,7 +149,7 @@ static bool set_all(struct call *c, struct buf *old)
     return false;
 }
 
-/* Tells whoever lives by the options before argument `end`; returns the first that could not be had. */
+/* Puts the options before argument `end` into effect; returns the first that could not be. */
 static int apply(struct call *c, int end, struct error *err)
 {
     struct executor *s = c->executor;

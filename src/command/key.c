@@ -188,7 +188,7 @@ static enum status copy_item(void *arg, const struct coll_item *item)
     return ST_OK;
 }
 
-/* The items of a collection, as they have to be for writing them: nobody may write while they are read. */
+/* The items of a collection, copied before any is written: a scan does not allow writes. */
 static enum status copy_items(struct call *c, enum row_type type, struct copying *ret)
 {
     struct coll *from;

@@ -49,7 +49,7 @@ static enum status fit_item(void *arg, const struct coll_item *item)
     return f->fits ? ST_OK : ST_STOP;
 }
 
-/* Nobody remembers: as Redis would make it of these items today. */
+/* No form was noted: the one that Redis would give these items today. */
 static enum status derive_form(struct call *c, int i, enum row_type type, enum row_form *ret)
 {
     struct coll *coll;

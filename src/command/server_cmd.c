@@ -21,7 +21,7 @@ static enum status time_command(struct call *c)
     return ST_OK;
 }
 
-/* A server without replicas: no one to wait for, and nobody follows. */
+/* A server without replicas. */
 static enum status role(struct call *c)
 {
     reply_array(c->reply, 3);

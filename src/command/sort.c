@@ -155,7 +155,7 @@ static void name_key(struct sorting *s, const struct pattern *p, struct slice na
 }
 
 /* Where reads are round trips: the keys that a pattern means for some elements come together, and so do their
-   locks, in order. Whoever needs one of them waits once, not for each in turn. */
+   locks, in order. SORT waits for them once, not for each in turn. */
 static enum status fetch(struct sorting *s, const struct pattern *p, size_t from, size_t to)
 {
     struct view *v = s->c->view;

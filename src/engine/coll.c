@@ -558,7 +558,7 @@ void coll_begin_anew(struct coll *c)
     struct resident *r = residents_find(&c->v->residents, c->id);
     if (r)
         residents_drop(&c->v->residents, r);
-    if (c->id && c->id != c->row_id) /* nobody else will ever know of them */
+    if (c->id && c->id != c->row_id) /* no row refers to them, nor ever will */
         view_discard(c->v, c->id, c->type);
     c->id = c->size = c->first = 0;
     c->res = NULL;

@@ -1,16 +1,16 @@
 /* Hashes whose fields expire.
 
-   A field that has expired is in nobody's sight from that moment on, whatever has happened to its row:
+   No command sees a field that has expired from that moment on, whatever has happened to its row:
    finding, walking, paging and counting leave it out (coll.c), and a hash that has no other fields is not
    there for any command (view_get, and in SQL where many keys are read at once). Rows of expired fields are
    removed by the sweeper alone, through the engine, a bounded number at a time.
 
-   So no command pays for fields that others let expire: neither the one that happens to come first after a
-   million of them have ended in the same second, nor a read, which would have to become a write. All that a
-   command needs is to know how many expired fields there are, and that is counted once and then carried on:
-   the key's first_expiry says that there are none before some moment; up to COLL_RESIDENT_LOAD fields are
-   looked at in memory; of larger hashes the count is kept with the moment it is true for, and what has
-   expired since then is counted by the index (id, expire_at) and added.
+   So no command pays for fields that other commands let expire: neither the one that happens to come first
+   after a million of them have ended in the same second, nor a read, which would have to become a write. All
+   that a command needs is to know how many expired fields there are, and that is counted once and then
+   carried on: the key's first_expiry says that there are none before some moment; up to COLL_RESIDENT_LOAD
+   fields are looked at in memory; of larger hashes the count is kept with the moment it is true for, and what
+   has expired since then is counted by the index (id, expire_at) and added.
 
    first_expiry may be too early, after the field that it stood for has gone or lost its expiry. It is never
    too late. The sweeper sets it right when its time has come. Hashes without expiring fields have 0 there and

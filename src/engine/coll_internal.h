@@ -21,7 +21,7 @@ struct coll {
         int64_t first_expiry; /* of a hash */
         int64_t next_block;   /* of a sorted set */
     };
-    int64_t expired; /* a hash's fields that have expired: nobody sees them */
+    int64_t expired; /* a hash's fields that have expired: no command sees them */
     bool due;        /* it may have any */
     int64_t expire_at;
     bool dirty;
@@ -71,7 +71,7 @@ enum status coll_renumber(struct coll *c, const int64_t *gone, size_t n) MUST_CH
 
 /* ---- coll_expire.c ---- */
 
-/* Notes how many fields have expired, for whoever opens the hash next. */
+/* Notes how many fields have expired, for the next coll_open of the hash. */
 void coll_keep_expired(struct coll *c);
 
 /* Removes up to max fields of a hash that have expired, or all of it when nothing else is left, and sets

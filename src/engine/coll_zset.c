@@ -1,7 +1,7 @@
 /* Sorted sets by rank and by score.
 
    In memory the members are an array in order. A set that lives in the tables has rank blocks (blocks.h):
-   rows of larder_zset_block, and a copy of them beside the resident collections, which is read when somebody
+   rows of larder_zset_block, and a copy of them beside the resident collections, which is read when a command
    asks for a rank and dropped whenever a resident would be. Adding or removing a member changes the count of
    one block, in the same transaction; a batch that changes a block many times writes its row once.
 

@@ -168,7 +168,7 @@ static enum status forget(struct engine *e, struct error *err)
     return engine_load_dbs(e, err);
 }
 
-/* The same over tables that others write to: what is known of the databases came with the beginning. */
+/* The same over tables that other servers write to: beginning has read the rows of the databases. */
 static enum status begun_shared(struct engine *e, struct error *err)
 {
     enum status st = engine_load_dbs(e, err);
@@ -181,7 +181,7 @@ static enum status begun_shared(struct engine *e, struct error *err)
 }
 
 /* A database that crashed may have taken the word back that a block of ids is ours, if its commit was not
-   waited for, and give them to somebody else. */
+   waited for, and give them to another server. */
 static void note_connection(struct engine *e)
 {
     uint64_t connection = store_connection(e->store);
@@ -248,7 +248,7 @@ enum status engine_begin(struct engine *e, bool write, struct error *ret_write_e
     e->stats.batches++;
     st = engine_begun(e, changed, err);
     if (st == ST_OK && !store_shared(e->store) && e->view.declared.n) {
-        struct error ignored; /* whoever asks for a key that is missing now finds out */
+        struct error ignored; /* a command that asks for a key which is missing then fails itself */
         (void)view_load_declared(&e->view, &ignored);
     } else if (st != ST_OK) {
         view_undeclare(&e->view);

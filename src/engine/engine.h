@@ -76,7 +76,7 @@ struct engine_memory {
 struct engine_memory engine_memory(const struct engine *e);
 
 /* How many keys a database has as of the last commit, those that expired and are not swept yet included, and
-   how many of them have an expiry. False: nobody knows, they have to be counted. */
+   how many of them have an expiry. False: that is not known, they have to be counted. */
 bool engine_counts(const struct engine *e, uint32_t db, int64_t *ret_keys, int64_t *ret_expires);
 
 /* A failed begin for writing falls back to reading: *ret_write_err says why no command of this batch may
@@ -100,8 +100,8 @@ struct engine_trace engine_leave(struct engine *e, bool keep);
    did is kept, or undone, with the others. */
 void engine_step(struct engine *e);
 
-/* Another writer was in the way of the running batch (ST_CONFLICT): it cannot be committed. Whatever its
-   commands said is void, and they may be run again in another one. */
+/* The running batch conflicts with another writer (ST_CONFLICT): it cannot be committed. Its commands'
+   replies are void, and the commands may be run again in another batch. */
 bool engine_conflicted(const struct engine *e);
 
 /* Ends the batch. On failure everything since engine_begin is undone: replies that wait for *ret_ticket get

@@ -2,7 +2,7 @@
 /* The sweep removes dead rows step by step, between batches:
 
      what                       who         how
-     expired fields of hashes   the engine  as a command would: numbers, sizes and the copy in memory stay right
+     expired fields of hashes   the engine  as a command would: numbers, sizes, the copy in memory stay right
      expired keys               the engine  where the store keeps rows in memory: they may be newer than those
                                             in the tables
                                 the store   elsewhere, by its index
@@ -115,7 +115,7 @@ static enum status note_any(void *arg, const struct key_row *k)
     return ST_OK;
 }
 
-/* A transaction that nobody waits for, when there is anything to do. */
+/* Runs fn in a transaction that no reply waits for, when there is anything to do. */
 static enum status purge(struct engine *e, enum key_order order,
                          enum status (*fn)(struct engine *, uint32_t, uint64_t *), uint32_t max,
                          uint64_t *ret_rows, struct error *err)

@@ -302,7 +302,7 @@ void resident_erase(struct resident *r, size_t i)
 
 /* ---- all of them ---- */
 
-/* Ids are numbers that we gave out: nobody can choose them. */
+/* Ids are numbers that this program gave out: clients cannot choose them. */
 static uint32_t hash_id(int64_t id)
 {
     return (uint32_t)((uint64_t)id * UINT64_C(0x9E3779B97F4A7C15) >> 32);

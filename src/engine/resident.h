@@ -1,13 +1,13 @@
 /* Small collections, all of whose items are in memory: what the tables hold plus what the running batch
    changed.
 
-   A resident is only a copy that answers faster. Whoever doubts it (a command that failed midway, a commit
-   that failed, another process's write) drops it, and the next use reads the rows again. So nothing here
+   A resident is only a copy that answers faster. A command that fails midway, a commit that fails and
+   another process's write drop it, and the next use reads the rows again. So nothing here
    knows about undo.
 
    Items are kept by ord (their place in larder_hash/set/zset) or by place (a list's items from its first
    position on); names are found by a hash index, a sorted set's order by an array that is sorted when
-   somebody asks for it. */
+   a command needs it. */
 #ifndef LARDER_ENGINE_RESIDENT_H
 #define LARDER_ENGINE_RESIDENT_H
 

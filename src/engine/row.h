@@ -42,7 +42,7 @@ struct row {
     int64_t seq;
     int64_t version;
     int64_t expire_at;
-    int64_t ticket; /* of the change set that it came with: until that is durable, nobody may be told of it */
+    int64_t ticket; /* of the change set that it came with: until that is durable, no reply tells of it */
     char data[];
 };
 
@@ -110,7 +110,8 @@ static inline bool row_live(const struct row *r, int64_t now)
     return r->type != ROW_NONE && (r->expire_at == EXPIRE_NEVER || r->expire_at > now);
 }
 
-/* Whether a row from the tables can be one that we wrote. Others may have written there as well. */
+/* Whether a row from the tables can be one that this program wrote. Applications may have written there as
+   well. */
 bool row_sound(const struct key_row *k);
 
 /* A new row with a copy of everything in k. */
@@ -123,8 +124,8 @@ struct key_row row_to_key(const struct row *r);
 /* ---- items ---- */
 
 /* An item as a commit left it (clean), in one allocation with its name and value behind the header; or as the
-   running batch makes it (dirty), in the batch's arena, with a name and a value that others keep until the
-   commit. */
+   running batch makes it (dirty), in the batch's arena, with a name and a value that the caller keeps until
+   the commit. */
 struct item {
     struct map_link link; /* in the cache; its tag is ITEM_TAG of its table */
     uint8_t absent;       /* there is no such item, or no more */

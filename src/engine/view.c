@@ -419,7 +419,7 @@ enum status view_swap_db(struct view *v, uint32_t a, uint32_t b)
     return ST_OK;
 }
 
-/* ---- keys that someone waits for ---- */
+/* ---- keys that clients wait for ---- */
 
 void view_watch_ready(struct view *v, bool on)
 {

@@ -115,7 +115,7 @@ enum status view_expire(struct view *v, uint32_t db, struct slice key, int64_t e
 enum status view_move(struct view *v, uint32_t from_db, struct slice from, uint32_t to_db,
                       struct slice to) MUST_CHECK;
 
-/* Writes something that nobody sees, so that the commit shows whether the database can be written. */
+/* Writes something that no client sees, so that the commit shows whether the database can be written. */
 enum status view_probe(struct view *v) MUST_CHECK;
 
 /* A fresh id for a collection. */
@@ -124,14 +124,14 @@ enum status view_new_id(struct view *v, int64_t *ret) MUST_CHECK;
 /* The version of a live key, 0 when there is none: it changes whenever the key does. */
 enum status view_version(struct view *v, uint32_t db, struct slice key, int64_t *ret) MUST_CHECK;
 
-/* Over tables that others write to: the version that a key went with which is not there now, for as long as
-   its row has not been swept. 0: nothing is known. */
+/* Over tables that other servers write to: the version of a row whose key is not there now (deleted or
+   expired), until it is swept. 0: there is none. */
 enum status view_tombstone(struct view *v, uint32_t db, struct slice key, int64_t *ret) MUST_CHECK;
 
-/* A key that someone watches. touched: it has appeared since, or its database was exchanged; all other
+/* A key that a client watches. touched: it has appeared since, or its database was exchanged; all other
    changes show in its version. */
 struct view_watch {
-    struct map_link link; /* first; of those who watch the same key, one is in the map */
+    struct map_link link; /* first; of the entries of one key, one is in the map */
     uint32_t db;
     struct slice key; /* the caller's, until view_unwatch */
     bool touched;
@@ -145,7 +145,7 @@ struct view_watch {
 void view_watch(struct view *v, struct view_watch *w);
 void view_unwatch(struct view_watch *w);
 
-/* ---- keys that someone waits for ---- */
+/* ---- keys that clients wait for ---- */
 
 /* While on, the view remembers each key under which a list or a sorted set appears. */
 void view_watch_ready(struct view *v, bool on);

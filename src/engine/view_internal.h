@@ -52,7 +52,7 @@ struct view_dbs {
     uint32_t n;
     uint32_t next_number;
     int64_t ticket;      /* of the last flush or exchange */
-    bool counts_stale;   /* someone else wrote: count again before believing */
+    bool counts_stale;   /* another process wrote: count again before they are used */
     bool counts_unsaved; /* counted again, or not known any more: the next commit says so */
 };
 
@@ -85,7 +85,7 @@ struct view_batch {
     int64_t now_us;
     int64_t ticket;    /* that its changes will have */
     int64_t first_seq; /* see struct store_progress */
-    int64_t durable;   /* what has a ticket up to this may be told of */
+    int64_t durable;   /* changes with tickets up to this are durable: replies may tell of them */
     struct change *changes;
     size_t nchanges, changes_cap;
     size_t npending;
@@ -140,7 +140,7 @@ struct view {
     struct rand rnd;
     struct form_limit form_limits[ROW_ZSET + 1];
     uint64_t expired_marks[VIEW_EXPIRED_MARKS]; /* of expired keys that were asked for, see view_get */
-    bool watch_ready;                           /* somebody waits for keys to appear */
+    bool watch_ready;                           /* a client waits for keys to appear */
     struct view_dbs dbs;
     struct view_ids ids;
     struct view_watches watches;
@@ -183,7 +183,7 @@ void view_discard(struct view *v, int64_t id, enum row_type type);
 /* Deletes the key of a row, which has one. */
 void view_bury(struct view *v, struct row *r);
 
-/* Writes a key's row again with a version of the caller's choosing: for changes that nobody sees. */
+/* Writes a key's row again with a version of the caller's choosing: for changes that no client sees. */
 void view_amend(struct view *v, struct row *old, const struct row_draft *d, int64_t version);
 
 /* Of a shared store (view_shared.c): what was declared, for store_begin, which reads its rows into the view;
@@ -193,7 +193,7 @@ void view_begin_shared(struct view *v);
 void view_undeclare(struct view *v);
 
 /* Of a store that is far but not shared: reads what was declared and is not in memory, in one round trip.
-   What cannot be read is found out by whoever needs it. */
+   A row that cannot be read fails the command that asks for it. */
 enum status view_load_declared(struct view *v, struct error *err);
 void view_shared_release(struct view *v);
 

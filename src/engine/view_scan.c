@@ -170,7 +170,7 @@ enum status view_random_key(struct view *v, uint32_t db, struct arena *arena, st
     return st;
 }
 
-/* Counts again after someone else wrote to the tables. They hold this batch's changes already (see
+/* Counts again after another process wrote to the tables. They hold this batch's changes already (see
    view_flush); the counts kept in the view are those of before the batch. */
 static enum status recount(struct view *v)
 {

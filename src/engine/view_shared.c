@@ -41,7 +41,7 @@ static int by_place(const void *a, const void *b)
 static enum status take_row(void *arg, const struct key_row *k)
 {
     struct view *v = arg;
-    if (row_sound(k)) /* else whoever asks for it finds out */
+    if (row_sound(k)) /* else the command that asks for it fails */
         VEC_PUSH(v->declared.loaded, v->declared.nloaded, v->declared.loaded_cap) =
             row_new(k, cache_hash(k->db, k->key));
     return ST_OK;

@@ -1,8 +1,8 @@
 /* Keys that clients watch (WATCH). A key's version tells of every change but those that are undone before
-   anybody looks: a key that appears and is gone again, databases that are exchanged and exchanged back. So
-   whoever watches has an entry here, and these events mark it; a batch that is rolled back takes its marks
-   along. Of those who watch the same key one is in the map, and the others hang on it: it costs the same to
-   go however many watch a key. */
+   EXEC looks: a key that appears and is gone again, databases that are exchanged and exchanged back. So each
+   client's watch of a key has an entry here, and these events mark it; a batch that is rolled back takes its
+   marks along. Of the entries of one key the first is in the map, and the others hang on it: removing one
+   costs the same however many there are. */
 #include "base/hash.h"
 #include "engine/view_internal.h"
 

@@ -196,8 +196,8 @@ static void answer_refusal(struct answer *a, const struct http_call *x)
     buf_add(a->out, "}", 1);
 }
 
-/* What is said to anybody: that this is no request, that a page may not ask, and what may be asked, which
-   browsers want to know before they send a password. */
+/* Answers that need no password: that this is no request, that a page may not ask, and what may be asked,
+   which browsers want to know before they send a password. */
 static bool is_for_all(const struct http_call *x)
 {
     return !x->request.path.p || x->refusal.status == 204 || x->refusal.status == 403;

@@ -104,8 +104,8 @@ enum http_dialect http_dialect_of(const struct http_call *x);
 void http_answer_failure(struct http_api *a, const struct error *err, enum http_dialect dialect,
                          bool bodiless, struct buf *out);
 
-/* For batches that nobody waits for, and whose answers are kept: how many there have been; forgets those from
-   one on, because they will be run again. */
+/* For batches whose clients do not wait, and whose answers are kept: how many there have been; forgets those
+   from one on, because they will be run again. */
 uint64_t http_outcomes_made(const struct http_api *a);
 void http_drop_outcomes(struct http_api *a, uint64_t from);
 

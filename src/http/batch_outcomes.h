@@ -1,5 +1,5 @@
-/* What became of batches that nobody waited for: kept for a while, for GET /batch/{id}. A bounded number, and
-   a bounded size: the oldest go first. */
+/* What became of batches whose clients did not wait: kept for a while, for GET /batch/{id}. A bounded number,
+   and a bounded size: the oldest go first. */
 #ifndef LARDER_HTTP_BATCH_OUTCOMES_H
 #define LARDER_HTTP_BATCH_OUTCOMES_H
 

@@ -59,8 +59,8 @@ static enum parse_result broken(struct client *c, struct arena *arena, const str
     return PARSE_BROKEN;
 }
 
-/* The head is there, the body is to come: only from those who may, and they are told to go on if they asked,
-   behind the answers to what they asked before. */
+/* The head is there, the body is to come. A client without the password is refused; one that asked whether to
+   go on (Expect: 100-continue) gets that answer behind those to its earlier requests. */
 static enum parse_result await_body(struct client *c, struct arena *arena, struct batch_call *ret)
 {
     static const struct http_refusal go_on = {HTTP_CONTINUE, NULL, NULL};
@@ -272,7 +272,7 @@ static const struct protocol_shared outcomes = {
     .rewind = rewind_outcomes,
 };
 
-/* ---- who comes ---- */
+/* ---- connections ---- */
 
 #define REFUSED(status, body)                                                                                \
     "HTTP/1.1 " status "\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" body

@@ -20,7 +20,7 @@ enum status http_find_row(struct call *c, const struct row **ret, int64_t *ret_v
     if (st != ST_OK)
         return st;
     *ret_version = *ret ? (*ret)->version : 0;
-    /* A hash changes when its fields expire, and nobody writes its row. */
+    /* A hash changes when its fields expire, though no command writes its row. */
     return *ret && (*ret)->type == ROW_HASH ? view_version(c->view, call_db(c), c->argv[1], ret_version)
                                             : ST_OK;
 }

@@ -31,7 +31,7 @@ struct command_result http_metrics(struct http_api *a, struct session *s, struct
     return (struct command_result){0};
 }
 
-/* A write that nobody sees goes all the way to the database; the answer waits for it as any other does. */
+/* A write that no client sees goes all the way to the database; the answer waits for it as any other does. */
 void http_readyz(struct http_api *a, struct http_call *x)
 {
     (void)a;

@@ -17,7 +17,8 @@
 
    Every entry is the last state of a row, so that bringing a row of the journal in twice, or one whose
    changes are partly in the tables, is the same as once. Entries of one row come in the order they were made,
-   rows by seq. A key or item says nothing of whether the tables had it before: nobody knows after a crash. */
+   rows by seq. A key or item says nothing of whether the tables had it before: after a crash that is not
+   known. */
 #ifndef LARDER_JOURNAL_ENCODING_H
 #define LARDER_JOURNAL_ENCODING_H
 

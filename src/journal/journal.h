@@ -28,14 +28,14 @@
      settled    owner, owner_advance (lock)             it is undone no more;        all
                                                         its replies leave
      frozen     owner, freeze (lock)                    its memtable takes no more   all
-     sliced     thread, writer_slice_along or           commits nobody waits for     all: a replay brings it in
+     sliced     thread, writer_slice_along or           commits no reply waits for   all: a replay brings it in
                 writer_apply_idly                                                    again, which changes nothing
      applied    thread, all_in (lock)                   larder_meta.applied, with    all, by the tables
                                                         the last slice; on a server
                                                         that commit is waited for
      retired    owner, retire (lock)                    its memtable is gone         all, by the tables
      dropped    thread, writer_drop_rows                its row of the journal is    all; the row may come back,
-                                                        gone; nobody waits for it    below `applied`: not read
+                                                        gone; no reply waits for it  below `applied`: not read
 
    Other ways:
 
@@ -46,21 +46,22 @@
                 memtable is frozen with it and all of that applied in one transaction
                 (writer_apply_outsized), which makes it durable and applied at once.
      undone     Its group could not be written, and durability is `always`: the thread says `failed` (lock),
-                and owner_progress undoes it and all behind it in the memtables, newest first. Otherwise nobody
-                waits for it: the thread tries again until it works, and transactions that write are refused.
+                and owner_progress undoes it and all behind it in the memtables, newest first. Otherwise no
+                reply waits for it: the thread tries again until it works, and transactions that write are
+                refused.
      inherited  A start without room for what the journal holds (SQLite): all of it is in a memtable already,
                 which is the frozen one of the new store. It is read like any other, and the thread tries to
-                apply it until it works. Nobody may write before.
+                apply it until it works. Transactions that write are refused until then.
 
    Slices that were applied are applied again by a replay, which changes nothing: entries are states, not
    differences, and come in order. The rows of a collection that was deleted, or of a flushed database, may be
    applied once more; its entry in the trash is, too.
 
-   On a database server the owner asks for the tables only when memory does not know, and a lost connection is
-   waited for, up to away_ms. What was being written then is written again: whether the commit took place
-   nobody knows, but a row of the journal that it may have left is removed with the next one
-   (store_journal_forget). So the outcome is known in the end. Direct groups tell larder_meta how far the
-   tables are, so that no seq comes twice.
+   On a database server the owner reads the tables only when memory does not know, and a lost connection is
+   waited for, up to away_ms. The thread writes the group again that it was writing when the connection was
+   lost: whether its commit took place is not known, but the next one removes the row of the journal that it
+   may have left (store_journal_forget). So the outcome is known in the end. Direct groups tell larder_meta
+   how far the tables are, so that no seq comes twice.
 
    A database server may crash while we live, and take commits back that were not waited for. Its log is one,
    in order: a commit that is waited for makes all before it durable, and what a crash leaves is everything up

@@ -39,7 +39,7 @@ struct journal_group {
     int64_t last;   /* the ticket of its last change set */
     int64_t born_us;
     size_t rows;
-    bool lazy;   /* nobody waits for it */
+    bool lazy;   /* no reply waits for it */
     bool direct; /* it went straight into the tables */
     bool sealed; /* it takes no more: the thread is writing it, or its memtable was frozen */
 };
@@ -101,7 +101,7 @@ struct journal_owner {
 /* What cannot be done now. */
 struct journal_failures {
     enum status failed;  /* a group was given up: the owner has to undo it and all behind it ... */
-    enum status failing; /* ... or a group cannot be written now, and nobody waits for it ... */
+    enum status failing; /* ... or a group cannot be written now, and no reply waits for it ... */
     enum status stuck;   /* ... or what is in the journal cannot be brought into the tables now */
     bool over;           /* another server has the tables: nothing is read or written any more */
     struct error undone; /* why: of `failed` ... */
@@ -118,8 +118,8 @@ struct journal_shared {
     struct memtable *frozen; /* to be applied; NULL: there is none, or all of it is in the tables */
     int64_t frozen_upto;     /* the last ticket in it */
     bool frozen_outsized;    /* not all of it is in the journal: one transaction makes it durable */
-    bool inherited;          /* an earlier process left it, and there was no room for it: nobody may write */
-    bool outsized_waits;     /* the active memtable has a change set that is too large for the journal */
+    bool inherited;      /* an earlier process left it, and there was no room for it: writes are refused */
+    bool outsized_waits; /* the active memtable has a change set that is too large for the journal */
     bool freeze_wanted;
 
     int64_t durable; /* the last ticket that is */

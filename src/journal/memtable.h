@@ -7,11 +7,11 @@
    States of a row are versions: each change makes a new one in the table's own memory and none is ever
    changed, so that rows handed out stay valid until the table is freed (or emptied), undoing a change means
    to point back at the version before, and a frozen table can be read by two threads without a lock: the one
-   that owns it (which may still build orders for scans, and nobody else looks at those), and the one that
+   that owns it (which may still build orders for scans, and alone reads those), and the one that
    applies it (mem_apply, which only reads versions).
 
    Orders (a hash's fields by ord, a sorted set's members by score, keys by seq ...) are built when a scan
-   first asks for one and kept up to date from then on; what nobody scans pays nothing. */
+   first asks for one and kept up to date from then on; rows that are never scanned pay nothing. */
 #ifndef LARDER_JOURNAL_MEMTABLE_H
 #define LARDER_JOURNAL_MEMTABLE_H
 

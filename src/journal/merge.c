@@ -5,8 +5,8 @@
    is.
 
    A hash is dead when all its fields have expired. That depends on its fields as well as on its key's row,
-   and relies on this: whoever changes the fields of a hash changes its key's row too, so that a row that the
-   tables alone have is judged by the tables alone.
+   and relies on this: a transaction that changes the fields of a hash changes its key's row too, so that a
+   row that the tables alone have is judged by the tables alone.
 
    A row that is gone, in memory or in the tables, is handed out without its number. The tables lose such a
    row, soon or already, and a key that is set again under the number of a row which is not there would be in

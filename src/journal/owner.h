@@ -64,7 +64,7 @@ void owner_on_progress(struct store *base, store_wake_fn *fn, void *arg);
 /* Takes note of what the thread has done, and gives it more to do. Holding the lock. */
 void owner_advance(struct journal_store *s);
 
-/* Whether nobody may write before the frozen memtable is applied. Holding the lock. */
+/* Whether transactions that write are refused until the frozen memtable is applied. Holding the lock. */
 bool owner_no_room(struct journal_store *s);
 
 /* Frees the groups that have not been written. Holding the lock. */

@@ -124,7 +124,7 @@ static void settle(struct journal_store *s, const struct written_group *w)
 }
 
 /* The thread applies the frozen memtable until it knows that all is over, which the owner may have found out
-   first: that memtable is left as it is. Nobody reads it any more. */
+   first: that memtable is left as it is. The owner does not read it any more. */
 static bool may_undo(struct journal_store *s, const struct memtable *m)
 {
     return m == active(s) || !locked(s)->failures.over;

@@ -2,7 +2,7 @@
    transaction of its session.
 
    Another process's writes. The reader's session sees that the database has changed, but not by whom: our own
-   thread writes, too. When the thread has not committed since the last look it was someone else; else the
+   thread writes, too. When the thread has not committed since the last look it was another process; else the
    writer's session, which knows its own commits, is asked (owner_begin). Under load, when the thread is never
    idle, it finds out by itself, with its next transaction. */
 #include "base/clock.h"

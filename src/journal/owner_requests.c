@@ -88,7 +88,8 @@ static enum durability change_durability(struct journal_store *s, enum durabilit
     return before;
 }
 
-/* What nobody waited for must not be undone by a failure that comes when they do. */
+/* Replies to groups that are not durable yet have left. Under `always` a failure would undo such a group, so
+   all are written before. */
 enum status owner_set_durability(struct store *base, enum durability d, struct error *err)
 {
     struct journal_store *s = journal_store_of(base);

@@ -7,7 +7,7 @@
    table's trees ascend together (with the numbers of their creation, one of the two would be random). A scan
    from the newest row down sees provisional ones first and then the table from its top; whatever moved there
    meanwhile is seen again rather than missed. For that, a row that is changed again must stand where the
-   table has it: whoever still knows its provisional seq has it looked up (resolve). */
+   table has it: a change that comes with its provisional seq has it looked up (resolve). */
 #include <assert.h>
 #include <string.h>
 
@@ -24,8 +24,8 @@
 
 /* ---- beginning and ending ---- */
 
-/* Whether what has changed was someone else's: the writer's session knows. While the thread waits, that can
-   be asked here; else it will find out when it begins its next transaction. */
+/* Whether another process has changed the tables: the writer's session knows. While the thread waits, the
+   owner asks that session here; else the thread finds out when it begins its next transaction. */
 static void ask_writer(struct journal_store *s)
 {
     journal_lock(s);
@@ -36,8 +36,8 @@ static void ask_writer(struct journal_store *s)
     journal_unlock(s);
 }
 
-/* Why nobody may write now, as the thread says. When there is no room and none will come by waiting, that is
-   said, too. If one may: whether what is written now stands behind a change set that is outsized. */
+/* Why transactions that write are refused now, as the thread says: also that there is no room and none will
+   come by waiting. ST_OK: they are not; *ret_outsized: they stand behind a change set that is outsized. */
 static enum status refusal(struct journal_store *s, bool *ret_outsized, struct error *err)
 {
     journal_lock(s);
@@ -55,7 +55,7 @@ static enum status refusal(struct journal_store *s, bool *ret_outsized, struct e
     return st;
 }
 
-/* What is in memory may be told: the tables are still ours. */
+/* ST_OK: the tables are still this server's, so that it may answer from memory. */
 static enum status confirm(struct journal_store *s, struct error *err)
 {
     enum status st = store_confirm(s->reader, err);

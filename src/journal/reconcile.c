@@ -1,7 +1,7 @@
 /* A database server that was away and is back: is it where we left it?
 
-   It may have gone back. A crash takes commits with it that nobody waited for; a standby that takes over may
-   lack more. Either way it comes back as it was after one of our commits, with all before it and nothing
+   It may have gone back. A crash takes commits with it that were not waited for; a standby that takes over
+   may lack more. Either way it comes back as it was after one of our commits, with all before it and nothing
    behind it, and says which: a group leaves its number, in its row of the journal or, when it went straight
    into the tables, as larder_meta's `applied`.
 

@@ -12,7 +12,8 @@ void reconcile_keep(struct journal_store *s, struct journal_group *g);
 void reconcile_release(struct journal_store *s);
 
 /* By the thread, on a connection that was made in the place of a lost one, outside of transactions: compares
-   the database with memory, and writes again what it lacks. ST_LOST: it lacks what nobody has any more. */
+   the database with memory, and writes again what it lacks. ST_LOST: it lacks what memory does not have any
+   more. */
 enum status reconcile_writer(struct journal_store *s, struct error *err) MUST_CHECK;
 
 /* By the owner, within a transaction of the reader on a new connection: ST_IO until the database has

@@ -4,9 +4,9 @@
 
    The numbers that rows have in the journal are those of another time. A row may be gone whose number is
    here: earlier versions journaled a key that was set again under the number that it had before it was
-   deleted, and rows may have been moved by someone's SQL. A server that lives finds out and tries again
-   (writer.c); here every row is brought to its state by its name. SQLite's tables need no telling: they try
-   the number, and then the name. */
+   deleted, and rows may have been moved by an application's SQL. A server that lives finds out and tries
+   again (writer.c); here every row is brought to its state by its name. SQLite's tables need no telling: they
+   try the number, and then the name. */
 #include "journal/replay.h"
 
 #include "base/clock.h"
@@ -187,7 +187,7 @@ static int64_t next_seq(struct memtable *m)
     return k && k->row.seq >= STORE_PROVISIONAL ? k->row.seq + 1 : STORE_PROVISIONAL;
 }
 
-/* What could not be applied, for someone who tries it again. */
+/* Hands out a journal that could not be applied, so that the new store's thread tries it again. */
 static void keep(const struct replay *r, const struct error *why, struct journal_past *ret)
 {
     ret->applied = r->state.applied;

@@ -6,10 +6,10 @@
 
 #define QUIET_US       10000             /* without a group for so long, what is left is applied ... */
 #define SCAN_US        200000            /* ... and without a scan */
-#define WRITE_EVERY_US 100000            /* between two groups that nobody waits for ... */
+#define WRITE_EVERY_US 100000            /* between two groups that no reply waits for ... */
 #define EAGER_BYTES    ((size_t)4 << 20) /* ... unless there is so much */
 #define LOOK_US        1000000           /* how often the connection to a server is looked at */
-#define SYNC_US        1000000 /* how long a commit that nobody waited for may stay so on a server */
+#define SYNC_US        1000000 /* how long a server's commit that was not waited for may stay unsynced */
 #define FIRST_SLICE    256     /* rows, while nothing else is to do; it adapts */
 
 void writer_tell(struct journal_store *s)
@@ -82,8 +82,8 @@ static bool may_apply(struct journal_store *s, int64_t now)
     return l->frozen && l->durable >= l->frozen_upto && now >= l->retry_us;
 }
 
-/* Only the word is missing that the frozen memtable is in, and groups that nobody waits for do not carry
-   it. */
+/* All rows of the frozen memtable are in the tables; only larder_meta.applied is to be written, and groups
+   that no reply waits for do not carry it. */
 static bool finish_due(struct journal_store *s)
 {
     const struct writer_slices *w = &s->thread.slices;
@@ -110,7 +110,7 @@ static int64_t next_due(struct journal_store *s)
 
 /* ---- the loop ---- */
 
-/* What came behind an outsized change set waits for it, but for what the owner asks for. */
+/* Groups behind an outsized change set wait for it; the owner's jobs do not. */
 static bool do_outsized(struct journal_store *s, int64_t now)
 {
     if (now >= locked(s)->retry_us)

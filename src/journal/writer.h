@@ -16,7 +16,7 @@
 
 #define WRITER_MIN_SLICE 32     /* rows */
 #define WRITER_SORT_ROWS 4096   /* in one step */
-#define WRITER_MANY_ROWS 16384  /* at a time, where nobody else has to wait */
+#define WRITER_MANY_ROWS 16384  /* at a time, where nothing else has to wait */
 #define WRITER_RETRY_US  100000 /* after a failure that will not be over soon */
 
 /* The thread alone changes them, holding the lock: it needs none to read them. */
@@ -132,7 +132,7 @@ void writer_drop_idly(struct journal_store *s);
 void writer_run_job(struct journal_store *s);
 void writer_sweep(struct journal_store *s);
 
-/* What nobody waited for is kept until it is durable. */
+/* Syncs commits that were not waited for, so that the groups which are kept for them can be freed. */
 void writer_sync_idly(struct journal_store *s);
 
 /* Whether the database can be reached: while nothing else finds that out, or writers are refused because it

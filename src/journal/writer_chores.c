@@ -1,5 +1,5 @@
 /* What the thread does beside groups and slices: what the owner asks for, rows of the journal that are not
-   needed any more, syncs that nobody waits for, and a look at the connection. */
+   needed any more, syncs that no reply waits for, and a look at the connection. */
 #include "base/clock.h"
 #include "journal/writer.h"
 

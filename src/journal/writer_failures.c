@@ -1,11 +1,11 @@
-/* What becomes of what could not be written. The thread decides, holding the lock:
+/* What becomes of a group or a slice that could not be written. The thread decides, holding the lock:
 
      it may be over soon   A lock that another process holds, a server that is away: it is tried again, up to
                            lock_ms or away_ms.
      `always`              After that the group is given up: `failed`. The owner undoes it and all behind it,
                            and the clients get the error.
-     otherwise             Nobody waits for it: it is tried again until it works, and meanwhile transactions
-                           that write are refused: `failing`.
+     otherwise             No reply waits for the group: it is tried again until it works, and meanwhile
+                           transactions that write are refused: `failing`.
      a slice               Its rows are in the journal: it is tried again until it works: `stuck`. Writers are
                            refused when the journal is full.
      ST_LOCKED, ST_LOST    Another server has the tables, or acknowledged writes are gone: `over`. */
@@ -42,7 +42,7 @@ static bool is_passing(struct journal_store *s, const struct error *err)
 
 /* ---- groups ---- */
 
-/* Nobody can say whether what is given up now was written. */
+/* A group that is given up after a commit without an answer may have been written: the error says so. */
 static void admit_doubt(const struct journal_store *s, struct error *err)
 {
     struct error why = *err;

@@ -32,7 +32,7 @@ enum status writer_write_direct(struct journal_store *s, const struct journal_gr
 }
 
 /* Another process has written, and the owner did not know that when it counted: until it has counted again,
-   nobody shall believe what larder_db says. */
+   larder_db says that its counts are not known. */
 static enum status doubt_counts(struct journal_store *s, struct error *err)
 {
     struct journal_thread *t = &s->thread;
@@ -70,7 +70,7 @@ static enum status write_group(struct journal_store *s, struct journal_group *g,
 
 /* ---- holding the lock ---- */
 
-/* The group is durable, or, if nobody waits for it, committed. On a database server it is kept. */
+/* The group is durable, or, if no reply waits for it, committed. On a database server it is kept. */
 static void written(struct journal_store *s, struct journal_group *g, bool direct)
 {
     struct journal_thread *t = &s->thread;

@@ -1,5 +1,5 @@
 /* The commands that took long, newest first, up to a configured number; SLOWLOG reads them. One for the whole
-   process, with a lock: who comes here had time. */
+   process, with a lock: slow commands are rare enough for one. */
 #ifndef LARDER_STATS_SLOWLOG_H
 #define LARDER_STATS_SLOWLOG_H
 

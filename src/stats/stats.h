@@ -11,8 +11,8 @@ void stats_release(struct server *all);
 
 /* Posts the books of a transaction that has ended, and of one that will not be run again so far as it has
    got: into the statistics, the slow log and the latency monitor, and to clients that monitor, whichever
-   server's they are. While it may be run again nothing happens: who asks then adds what is in the books
-   (sums.h). */
+   server's they are. While it may be run again nothing happens: sums that are asked for then include the
+   books (sums.h). */
 void stats_post(struct executor *s);
 
 #endif

@@ -6,10 +6,10 @@
    answers from memory only while it has a lease of L, and the server that takes over waits for L before it
    writes.
 
-     the owner       asks the database, at a of its clock; an answer comes: its session was there, and held the
-                     tables' lock, at some moment after a. So the lease ends at a + L, however late the answer
-                     came. Every answer to either of its sessions renews it; when it has run out, the next
-                     batch asks before it runs.
+     the owner       asks the database, at a of its clock; an answer comes: its session was there, and held
+                     the tables' lock, at some moment after a. So the lease ends at a + L, however late the
+                     answer came. Every answer to either of its sessions renews it; when it has run out, the
+                     next batch asks before it runs.
      the successor   has the tables' lock at b, which is after that moment: locks end with their sessions. It
                      sleeps for L, and some more because clocks differ in their rates, and changes nothing
                      before that.
