@@ -1,3 +1,5 @@
+/* The entries lie in one array, which moves as it grows and is sorted at the end: so slots with their numbers
+   find them by name, and no base/map, whose entries have to stay where they are. */
 #include "command/scores.h"
 
 #include <stdlib.h>

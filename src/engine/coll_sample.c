@@ -69,7 +69,8 @@ enum status coll_random(struct coll *c, struct coll_item *ret)
     return choose(c, 1, keep, &k);
 }
 
-/* A set of numbers, open addressing. */
+/* A set of numbers, open addressing: they are nothing but numbers, their count is known before and all go at
+   once with the arena, so that a base/map's links would only cost memory. */
 struct numbers {
     int64_t *at; /* -1: free */
     size_t mask;

@@ -1,3 +1,5 @@
+/* The index of names is an array of slots and no base/map: items are small and many, most collections have
+   too few for an index, and a link in each would cost them all. */
 #include "engine/resident.h"
 
 #include <assert.h>

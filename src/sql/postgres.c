@@ -1,6 +1,7 @@
 /* PostgreSQL, over libpq. Statements are prepared when first used, in the round trip that uses them, with
    binary parameters and results. The connection is in pipeline mode all the time: what remote_add queues goes
-   out as the socket takes it, and one sync message ends each run. */
+   out as the socket takes it, and one sync message ends each run. Prepared statements are in an array and no
+   base/map: they are few, none is ever taken out, and its place is a statement's name at the server. */
 #include <assert.h>
 #include <endian.h>
 #include <libpq-fe.h>
