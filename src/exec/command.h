@@ -18,11 +18,16 @@ struct command;
 
 /* What has to follow when a command has run. The caller does it (server/transaction.c). */
 struct command_result {
-    int64_t ticket;  /* must be durable before the reply may leave; 0: it need not wait */
-    bool ends;       /* the commands that follow belong to another transaction */
-    bool sync;       /* SAVE: the reply leaves when the database has been synced behind the commit */
-    bool durability; /* CONFIG SET durability: so does this one, when the store writes by the new setting */
-    bool stops;      /* SHUTDOWN: the process ends after this batch */
+    int64_t ticket; /* must be durable before the reply may leave; 0: it need not wait */
+    union {
+        struct {
+            bool ends;       /* the commands that follow belong to another transaction */
+            bool sync;       /* SAVE: the reply leaves when the database has been synced behind the commit */
+            bool durability; /* CONFIG SET durability: so, when the store writes by the new setting */
+            bool stops;      /* SHUTDOWN: the process ends after this batch */
+        };
+        uint32_t wishes; /* all four at once: most commands have none */
+    };
 };
 
 /* Adds what one command wants to what those before it do. */
@@ -30,10 +35,7 @@ static inline void command_result_add(struct command_result *to, struct command_
 {
     if (one.ticket > to->ticket)
         to->ticket = one.ticket;
-    to->ends |= one.ends;
-    to->sync |= one.sync;
-    to->durability |= one.durability;
-    to->stops |= one.stops;
+    to->wishes |= one.wishes;
 }
 
 /* One command on its way. */

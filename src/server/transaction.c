@@ -81,7 +81,8 @@ struct transaction {
 static void hold_reply(struct worker *w, const struct batch_call *call, size_t start,
                        const struct command_result *result)
 {
-    int64_t ticket = result->sync || result->durability ? HELD_FOR_SYNC : result->ticket;
+    bool sync = result->wishes && (result->sync || result->durability);
+    int64_t ticket = sync ? HELD_FOR_SYNC : result->ticket;
     client_touch(call->client);
     if (ticket)
         held_add(w, call->client, start, worker_ticket(w, ticket), call->deadline_us);
