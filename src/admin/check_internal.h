@@ -18,7 +18,7 @@ struct check_session {
     struct store *store; /* over it, and closes it */
     struct journal_state state;
     int64_t pending; /* rows of the journal that are not in the tables */
-    bool owned;      /* nobody else has the database: the transaction may write */
+    bool owned;      /* no server has the database: the transaction may write */
 };
 
 /* Opens a database of this version, for this process alone (ST_LOCKED) or to read, and begins. */

@@ -80,7 +80,7 @@ uint64_t histogram_sum(const struct histogram *h);
    them. 0 when there are no values. */
 uint64_t histogram_quantile(const struct histogram_view *v, double share);
 
-/* Adds what another one has seen; nobody else uses `to` meanwhile. */
+/* Adds what another one has seen; no other thread uses `to` meanwhile. */
 void histogram_merge(struct histogram *to, const struct histogram *from);
 
 void histogram_reset(struct histogram *h);

@@ -1,5 +1,6 @@
 /* A hash map of what is elsewhere: each entry holds its own link, and the map only chains them up. It owns no
-   entry, compares no keys and calls nobody: whoever looks something up walks over the chain of its hash.
+   entry, compares no keys and calls no function: a caller that looks something up walks over the chain of its
+   hash.
 
      for (struct map_link *l = map_first(m, hash); l; l = l->next)
          if (l->hash == hash && l->tag == db && slice_eq(key_of(l), key))

@@ -1,4 +1,4 @@
-/* A slice borrows bytes that someone else owns. It is never NUL-terminated. */
+/* A slice borrows bytes that it does not own. It is never NUL-terminated. */
 #ifndef LARDER_BASE_SLICE_H
 #define LARDER_BASE_SLICE_H
 

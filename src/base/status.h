@@ -16,9 +16,9 @@ enum status {
     ST_NEWER,    /* written by a newer version of this program */
     ST_MISSING,  /* the thing named does not exist */
     ST_LOST,     /* what was acknowledged is not in the database any more */
-    ST_UNKNOWN,  /* a commit whose outcome nobody knows */
+    ST_UNKNOWN,  /* a commit whose outcome is not known */
     ST_INTERNAL, /* a broken invariant of ours */
-    ST_STOP /* a callback's alone: it has seen enough. Whoever calls it ends the walk and returns ST_OK */
+    ST_STOP      /* a callback's alone: it has seen enough. Its caller ends the walk and returns ST_OK */
 };
 #define STATUSES (ST_INTERNAL + 1) /* that an operation may end with */
 

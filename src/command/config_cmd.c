@@ -25,7 +25,7 @@ static int matching(const struct call *c, const char *name)
     return -1;
 }
 
-/* A name that was asked for without a pattern is answered in the spelling of the one who asked. */
+/* A name that was asked for without a pattern is answered in the client's spelling. */
 static bool reply_name(struct call *c, const char *name)
 {
     int i = matching(c, name);

@@ -41,7 +41,7 @@ extern const struct command zset_combine_commands[];
 extern const struct command zset_pop_commands[];
 extern const struct command zset_range_commands[];
 
-/* What the HTTP API runs (http/api.h). Nobody can call these by name, but they are counted as any
+/* What the HTTP API runs (http/api.h). Clients cannot call these by name, but they are counted as any
    other. */
 extern const struct command http_key_commands[];
 extern const struct command http_ttl_commands[];

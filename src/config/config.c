@@ -122,7 +122,7 @@ static enum status set_size(const struct setting *s)
     return ST_OK;
 }
 
-/* 60 is 60 ms to some and 60 s to others: whoever wrote it must say. */
+/* 60 is 60 ms to some and 60 s to others: the file must say which. */
 static enum status refuse_bare(const struct setting *s, int64_t n)
 {
     if (!s->origin)

@@ -93,9 +93,9 @@ struct config {
     union idle_value idle[CONFIG_IDLE_MAX]; /* of options of Redis: redis_options.c */
     /* where the config file was, for CONFIG REWRITE; NULL when none */
     char *file;
-    /* lines about what was ignored, each with its end; whoever loads tells them when the log is open */
+    /* lines about what was ignored, each with its end; the caller logs them when the log is open */
     struct buf warnings;
-    bool given[CONFIG_OPTIONS_MAX]; /* by place in the table: somebody has set it, be it to its default */
+    bool given[CONFIG_OPTIONS_MAX]; /* by place in the table: it has been set, be it to its default */
 };
 
 enum option_kind {
@@ -153,7 +153,7 @@ const struct option *config_nearest(struct slice name);
 void config_init(struct config *c);
 void config_release(struct config *c);
 
-/* Whether somebody has set this option. */
+/* Whether this option has been set. */
 bool config_given(const struct config *c, const char *name);
 
 /* Sets one option from text; on failure nothing changes. origin: "--port", "LARDER_PORT" or "larder.conf:12";

@@ -34,7 +34,7 @@ struct engine {
 /* Reads what there is to know of the databases. */
 enum status engine_load_dbs(struct engine *e, struct error *err) MUST_CHECK;
 
-/* What every transaction begins with; on failure it has ended. changed: someone else has written. */
+/* What every transaction begins with; on failure it has ended. changed: another process has written. */
 enum status engine_begun(struct engine *e, bool changed, struct error *err) MUST_CHECK;
 
 #endif

@@ -335,7 +335,7 @@ bool command_stops_workers(const struct session *session, const struct command *
      MISCONF    the operator must act before writes work again (no space, no permission, a second process)
      READONLY   this database cannot be written; write elsewhere
      TRYAGAIN   nothing was done; the same command may work now
-     UNCERTAIN  nobody knows whether the write happened; read before writing again
+     UNCERTAIN  whether the write happened is not known; read before writing again
      IOERR      the database could not be read or written; nothing was done
      ERR        damage or a bug: see the server's log
 

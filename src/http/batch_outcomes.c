@@ -17,7 +17,7 @@
 
 struct outcome {
     uint64_t number; /* 0: none */
-    uint64_t secret; /* so that nobody guesses the id of another's batch */
+    uint64_t secret; /* so that no client guesses the id of another's batch */
     int64_t ticket;  /* that must be durable for the answer to be true; 0: it is, or never will be */
     int64_t made_us;
     int status;

@@ -40,7 +40,7 @@ struct http_batch {
 
 /* ---- reading ---- */
 
-/* The members of an operation, before anyone looks at them closer. */
+/* The members of an operation, before they are checked. */
 struct op_outline {
     struct json value, args;
     struct json key;

@@ -206,7 +206,7 @@ bool http_type_named(struct slice name, enum row_type *ret)
     return false;
 }
 
-/* The members of a document, before anyone looks at the value: its form depends on the others. */
+/* The members of a document, before the value is looked at: its form depends on the others. */
 struct outline {
     struct json value;
     bool has_value, encoded;

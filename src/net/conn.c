@@ -12,7 +12,7 @@
 
 #define UNSENT_MAX ((size_t)64 << 10)
 
-/* An option that the system refuses only costs speed: nothing to tell anyone. */
+/* An option that the system refuses only costs speed: it is not reported. */
 static void set_option(int fd, int level, int name, int value)
 {
     int ignored = setsockopt(fd, level, name, &value, sizeof value);

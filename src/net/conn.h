@@ -1,5 +1,5 @@
 /* A connected socket: bytes in, bytes out, addresses, and when to move them. Never blocks. Whether the bytes
-   are encrypted on their way is nobody's business but this file's. */
+   are encrypted on their way is this file's business alone. */
 #ifndef LARDER_NET_CONN_H
 #define LARDER_NET_CONN_H
 

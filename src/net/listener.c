@@ -132,7 +132,7 @@ enum status listener_open_tcp(struct listener *l, const char *bind_list, int por
     return st;
 }
 
-/* Only a socket that nobody answers on is stale; anything else at that path is not ours to remove. */
+/* Only a socket on which no process answers is stale; anything else at that path is not ours to remove. */
 static enum status remove_stale(const struct sockaddr_un *sun, struct error *err)
 {
     struct stat info;

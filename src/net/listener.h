@@ -1,5 +1,5 @@
 /* Sockets that wait for clients: the TCP addresses of a bind list, a Unix socket. Knows bytes, not commands;
-   whoever owns it watches the descriptors and calls listener_accept when one is readable. */
+   its owner watches the descriptors and calls listener_accept when one is readable. */
 #ifndef LARDER_NET_LISTENER_H
 #define LARDER_NET_LISTENER_H
 
@@ -37,7 +37,7 @@ enum status listener_open_unix(struct listener *l, const char *path, unsigned mo
 
 enum accept_result {
     ACCEPT_OK,      /* *ret_conn is connected and does not block */
-    ACCEPT_NONE,    /* nobody waits */
+    ACCEPT_NONE,    /* no connection waits */
     ACCEPT_REFUSED, /* the process has no descriptor left: one client was turned away */
     ACCEPT_STARVED  /* nor could it be turned away: stop watching for a while */
 };

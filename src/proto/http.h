@@ -26,7 +26,7 @@ struct http_limits {
 };
 #define HTTP_HEAD_MAX ((size_t)64 << 10) /* below where the library itself gives up */
 
-/* The headers that anyone asks for. */
+/* The headers that the server reads. */
 enum http_header {
     HTTP_HOST,
     HTTP_AUTHORIZATION,

@@ -1,7 +1,7 @@
 /* JSON in and out, in the few shapes that requests and answers need.
 
-   Reading: json_check looks at the whole document first, so that whoever walks it afterwards meets no error
-   in the middle. Values are slices of the document; a string is only copied (into an arena) when it has
+   Reading: json_check looks at the whole document first, so that code which walks it afterwards meets no
+   error in the middle. Values are slices of the document; a string is only copied (into an arena) when it has
    escapes. Strings are UTF-8 and may have NUL in them (\u0000); half a surrogate pair is no text and is
    refused.
 

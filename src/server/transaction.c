@@ -330,7 +330,7 @@ static bool begin_calls(struct worker *w, struct transaction *t, size_t *ret_end
     return false;
 }
 
-/* The errors' texts stay unset: there is a lot of them, and nobody reads one whose code is ST_OK. */
+/* The errors' texts stay unset: there is a lot of them, and no text is read whose code is ST_OK. */
 static void run_once(struct worker *w, struct transaction *t, bool may_wait)
 {
     size_t end;

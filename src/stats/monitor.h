@@ -1,4 +1,4 @@
-/* MONITOR: every command that runs, as a line to those who asked for it. */
+/* MONITOR: every command that runs, as a line to the clients that asked for it. */
 #ifndef LARDER_STATS_MONITOR_H
 #define LARDER_STATS_MONITOR_H
 

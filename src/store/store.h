@@ -154,7 +154,7 @@ static inline void store_close(struct store *s)
 }
 
 /* Starts a transaction. To write: takes the write lock now, so that nothing read from here on can change
-   under us. ret_changed: someone else has written since our last transaction; whatever was remembered is
+   under us. ret_changed: another process has written since our last transaction; whatever was remembered is
    void. d may be NULL. A shared store locks what was declared (when the transaction may write) and reads it
    in the round trip that begins the transaction; what was not declared is locked when it is read. A store
    that is not shared takes no notice. */

@@ -12,10 +12,10 @@
    is not in the tables yet, and the next server applies it.
 
    A server that is cut off, or frozen, does not come back by itself: it answers from memory. lease.h says for
-   how long it may, and why no client reads there what is not true any more. Whoever enters has the tables'
-   lock and the reader's, waits for as long as the lease of the one before it (told in `owner`) may last,
-   makes its own name the owner's, and lets the reader's lock go. In this order a reader of the former owner
-   that comes back finds its lock taken, or another owner. */
+   how long it may, and why no client reads there what is not true any more. A server that enters has the
+   tables' lock and the reader's, waits for as long as the lease of the one before it (told in `owner`) may
+   last, makes its own name the owner's, and lets the reader's lock go. In this order a reader of the former
+   owner that comes back finds its lock taken, or another owner. */
 #include <stdio.h>
 #include <time.h>
 
