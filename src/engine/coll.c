@@ -11,64 +11,68 @@
 
 /* ---- opening and saving ---- */
 
-struct load {
-    struct resident *res;
-};
-
 static enum status load_item(void *arg, const struct item_row *row)
 {
-    struct load *l = arg;
-    resident_append(l->res, row);
-    return l->res->bytes > RESIDENT_BYTES ? ST_STOP : ST_OK;
+    struct memo *m = arg;
+    resident_append(&m->members, row);
+    return memo_bytes(m) > RESIDENT_BYTES ? ST_STOP : ST_OK;
 }
 
-static struct resident *oversize(int64_t id, enum item_table table)
+/* Notes that a collection of few but huge items stays in the tables. */
+static void add_oversize(struct coll *c)
 {
-    struct resident *r = resident_new(id, table);
-    r->oversize = true;
-    return r;
+    struct memo *m = memo_new(c->id);
+    m->oversize = true;
+    memos_add(&c->v->memos, m);
+}
+
+static void use_members(struct coll *c, struct memo *m)
+{
+    c->memo = m;
+    c->res = &m->members;
 }
 
 /* Reads a small collection into memory. */
 static enum status load(struct coll *c)
 {
-    struct load l = {resident_new(c->id, c->table)};
+    struct memo *m = memo_new_members(c->id, c->table);
     struct item_scan q = {
         .table = c->table,
         .id = c->id,
         .order = c->table == ITEM_LIST ? ITEMS_BY_POS : ITEMS_BY_ORD,
         .limit = UINT32_MAX,
     };
-    enum status st = view_scan_items(c->v, &q, load_item, &l);
-    if (st == ST_OK && l.res->bytes > RESIDENT_BYTES) {
-        resident_free(l.res);
-        residents_add(&c->v->residents, oversize(c->id, c->table));
+    enum status st = view_scan_items(c->v, &q, load_item, m);
+    if (st == ST_OK && memo_bytes(m) > RESIDENT_BYTES) {
+        memo_free(m);
+        add_oversize(c);
         return ST_OK;
     }
-    if (st == ST_OK && (int64_t)l.res->size != c->size)
+    if (st == ST_OK && (int64_t)m->members.size != c->size)
         st = error_set(c->v->call.err, ST_CORRUPT, "a key says %lld items but %zu were found",
-                       (long long)c->size, l.res->size);
+                       (long long)c->size, m->members.size);
     if (st != ST_OK) {
-        resident_free(l.res);
+        memo_free(m);
         return st;
     }
-    residents_add(&c->v->residents, l.res);
+    memos_add(&c->v->memos, m);
     if (view_has_changes(c->v)) /* it may hold what the batch wrote, and is gone when the batch is */
-        residents_before(&c->v->residents, l.res);
-    c->res = l.res;
+        memos_touch(&c->v->memos, m);
+    use_members(c, m);
     return ST_OK;
 }
 
 static enum status attach(struct coll *c)
 {
-    struct resident *r = residents_find(&c->v->residents, c->id);
-    if (r && resident_stands_in(r) && !r->oversize && c->size <= COLL_RESIDENT_LOAD) {
-        residents_drop(&c->v->residents, r); /* it has become small enough for memory */
-        r = NULL;
+    struct memo *m = memos_find(&c->v->memos, c->id);
+    if (m && !m->has_members && !m->oversize && c->size <= COLL_RESIDENT_LOAD) {
+        memos_drop(&c->v->memos, m); /* the collection has become small enough for memory */
+        m = NULL;
     }
-    if (r) {
-        c->res = resident_stands_in(r) ? NULL : r;
-        if (r->touched)
+    if (m) {
+        if (m->has_members)
+            use_members(c, m);
+        if (m->touched)
             view_saw(c->v, c->v->batch.ticket);
         return ST_OK;
     }
@@ -140,9 +144,9 @@ enum status coll_prepare(struct coll *c)
         return ST_OK;
     enum status st = view_new_id(c->v, &c->id);
     if (st == ST_OK) {
-        c->res = resident_new(c->id, c->table);
-        residents_add(&c->v->residents, c->res);
-        residents_before(&c->v->residents, c->res);
+        use_members(c, memo_new_members(c->id, c->table));
+        memos_add(&c->v->memos, c->memo);
+        memos_touch(&c->v->memos, c->memo);
     }
     return st;
 }
@@ -150,13 +154,13 @@ enum status coll_prepare(struct coll *c)
 /* A collection that has outgrown memory goes on in the tables. */
 static void outgrow(struct coll *c)
 {
-    struct resident *r = c->res;
-    if (!r || (r->size <= COLL_RESIDENT_MAX && r->bytes <= RESIDENT_BYTES))
+    if (!c->res || (c->res->size <= COLL_RESIDENT_MAX && memo_bytes(c->memo) <= RESIDENT_BYTES))
         return;
-    residents_drop(&c->v->residents, r);
+    memos_drop(&c->v->memos, c->memo);
+    c->memo = NULL;
     c->res = NULL;
     if (c->size <= COLL_RESIDENT_LOAD)
-        residents_add(&c->v->residents, oversize(c->id, c->table));
+        add_oversize(c);
 }
 
 enum status coll_save(struct coll *c)
@@ -555,12 +559,13 @@ enum status coll_by_ord(struct coll *c, coll_fn *fn, void *arg)
 
 void coll_begin_anew(struct coll *c)
 {
-    struct resident *r = residents_find(&c->v->residents, c->id);
-    if (r)
-        residents_drop(&c->v->residents, r);
+    struct memo *m = memos_find(&c->v->memos, c->id);
+    if (m)
+        memos_drop(&c->v->memos, m);
     if (c->id && c->id != c->row_id) /* no row refers to them, nor ever will */
         view_discard(c->v, c->id, c->type);
     c->id = c->size = c->first = 0;
+    c->memo = NULL;
     c->res = NULL;
     c->dirty = true;
 }

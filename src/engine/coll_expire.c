@@ -49,24 +49,22 @@ static enum status count_rows(struct view *v, int64_t id, int64_t since, int64_t
     return view_count_items(v, &q, ret);
 }
 
-/* Brings the count that is kept with a hash to a moment. */
-static enum status count_on(struct view *v, struct resident *r, int64_t now)
+/* Brings the count that memory has of a hash to a moment. */
+static enum status count_on(struct view *v, struct memo *m, int64_t now)
 {
-    if (r->expired_as_of == now)
+    if (m->expired.as_of == now)
         return ST_OK;
-    if (!resident_stands_in(r)) {
-        r->expired = count_members(r, now);
-        r->expired_as_of = now;
+    if (m->has_members) {
+        expired_set(&m->expired, count_members(&m->members, now), now);
         return ST_OK;
     }
-    int64_t since = r->expired_as_of < now ? r->expired_as_of : 0, more;
-    enum status st = count_rows(v, r->id, since, now, &more);
+    int64_t more;
+    enum status st = count_rows(v, m->id, expired_since(&m->expired, now), now, &more);
     if (st != ST_OK)
         return st;
     if (view_has_changes(v)) /* it may count what the batch did, and is gone when the batch is */
-        residents_before(&v->residents, r);
-    r->expired = since ? r->expired + more : more;
-    r->expired_as_of = now;
+        memos_touch(&v->memos, m);
+    expired_carry_on(&m->expired, more, now);
     return ST_OK;
 }
 
@@ -75,30 +73,28 @@ enum status view_expired_fields(struct view *v, const struct row_ext *e, int64_t
     *ret = 0;
     if (!view_hash_due(v, e))
         return ST_OK;
-    struct resident *r = residents_find(&v->residents, e->id);
-    if (!r && e->size <= COLL_RESIDENT_LOAD)
+    struct memo *m = memos_find(&v->memos, e->id);
+    if (!m && e->size <= COLL_RESIDENT_LOAD)
         return count_rows(v, e->id, 0, view_now(v), ret);
-    if (!r) {
-        r = resident_new(e->id, ITEM_HASH);
-        r->counts = true;
-        residents_add(&v->residents, r);
+    if (!m) {
+        m = memo_new(e->id);
+        memos_add(&v->memos, m);
     }
-    if (r->touched)
+    if (m->touched)
         view_saw(v, v->batch.ticket);
-    enum status st = count_on(v, r, view_now(v));
+    enum status st = count_on(v, m, view_now(v));
     if (st == ST_OK)
-        *ret = r->expired;
+        *ret = m->expired.fields;
     return st;
 }
 
 void coll_keep_expired(struct coll *c)
 {
-    struct resident *r = c->res ? c->res : residents_find(&c->v->residents, c->id);
-    if (!r)
+    struct memo *m = c->memo ? c->memo : memos_find(&c->v->memos, c->id);
+    if (!m)
         return;
-    residents_before(&c->v->residents, r);
-    r->expired = c->expired;
-    r->expired_as_of = view_now(c->v);
+    memos_touch(&c->v->memos, m);
+    expired_set(&m->expired, c->expired, view_now(c->v));
 }
 
 /* ---- removing them ---- */

@@ -3,7 +3,7 @@
 #define LARDER_ENGINE_COLL_INTERNAL_H
 
 #include "engine/coll.h"
-#include "engine/resident.h"
+#include "engine/memo.h"
 #include "engine/view_internal.h"
 
 struct coll {
@@ -27,7 +27,8 @@ struct coll {
     bool dirty;
     enum row_form form;
     bool replaces;        /* whatever is under the key goes */
-    struct resident *res; /* NULL: only in the tables */
+    struct memo *memo;    /* that has the members; NULL with res */
+    struct resident *res; /* its members; NULL: only in the tables */
 };
 
 /* Before the first write: an id, for a collection that has none. */
@@ -88,13 +89,13 @@ enum status coll_zset_change(struct coll *c, const struct coll_item *was,
 /* Before the key row of a changed sorted set is written. */
 enum status coll_zset_settle(struct coll *c) MUST_CHECK;
 
-/* A change of the resident, counted. Nothing happens when the collection is not in memory. */
+/* A change of the members, counted. Nothing happens when the collection is not in memory. */
 #define COLL_RESIDENT(c, change)                                                                             \
     do {                                                                                                     \
         if ((c)->res) {                                                                                      \
-            size_t before_ = residents_before(&(c)->v->residents, (c)->res);                                 \
+            memos_touch(&(c)->v->memos, (c)->memo);                                                          \
             change;                                                                                          \
-            residents_after(&(c)->v->residents, (c)->res, before_);                                          \
+            memos_count(&(c)->v->memos, (c)->memo);                                                          \
         }                                                                                                    \
     } while (0)
 

@@ -1,9 +1,10 @@
 /* Sorted sets by rank and by score.
 
    In memory the members are an array in order. A set that lives in the tables has rank blocks (blocks.h):
-   rows of larder_zset_block, and a copy of them beside the resident collections, which is read when a command
-   asks for a rank and dropped whenever a resident would be. Adding or removing a member changes the count of
-   one block, in the same transaction; a batch that changes a block many times writes its row once.
+   rows of larder_zset_block, and a copy of them in what memory knows of the set (memo.h), which is read when
+   a command asks for a rank and dropped whenever members in memory would be. Adding or removing a member
+   changes the count of one block, in the same transaction; a batch that changes a block many times writes its
+   row once.
 
    A set that has just outgrown memory has no rows of blocks yet and counts as one block. The first write to
    it makes rows, and when a command is done, blocks that have grown too large are divided. A block that gets
@@ -52,36 +53,34 @@ static enum status read_blocks(struct coll *c, struct blocks *b)
     return st;
 }
 
-/* What the blocks take is part of what residents take. */
-static void count_bytes(struct coll *c, struct resident *r)
+static void count_bytes(struct coll *c, struct memo *m)
 {
-    size_t before = r->bytes, now = blocks_bytes(r->blocks);
-    r->bytes += now - r->blocks_bytes;
-    r->blocks_bytes = now;
-    residents_after(&c->v->residents, r, before);
+    m->ranks_bytes = blocks_bytes(m->ranks);
+    memos_count(&c->v->memos, m);
 }
 
-static enum status blocks_of(struct coll *c, struct resident **ret)
+/* The memo of a set in the tables, with its ranks. */
+static enum status blocks_of(struct coll *c, struct memo **ret)
 {
     assert(!c->res);
-    struct resident *r = residents_find(&c->v->residents, c->id);
-    if (!r || !r->blocks) {
+    struct memo *m = memos_find(&c->v->memos, c->id);
+    if (!m || !m->ranks) {
         struct blocks *b = blocks_new();
         enum status st = read_blocks(c, b);
         if (st != ST_OK) {
             blocks_free(b);
             return st;
         }
-        if (!r) {
-            r = resident_new(c->id, ITEM_ZSET);
-            residents_add(&c->v->residents, r);
+        if (!m) {
+            m = memo_new(c->id);
+            memos_add(&c->v->memos, m);
         }
-        r->blocks = b;
-        count_bytes(c, r);
+        m->ranks = b;
+        count_bytes(c, m);
         if (view_has_changes(c->v)) /* they may count what the batch wrote */
-            residents_before(&c->v->residents, r);
+            memos_touch(&c->v->memos, m);
     }
-    *ret = r;
+    *ret = m;
     return ST_OK;
 }
 
@@ -160,15 +159,15 @@ enum status coll_zset_change(struct coll *c, const struct coll_item *was, const 
         return c->next_block ? drop_blocks(c) : ST_OK;
     if (was && now && !(was->score < now->score) && !(was->score > now->score))
         return ST_OK;
-    struct resident *r;
-    enum status st = blocks_of(c, &r);
+    struct memo *m;
+    enum status st = blocks_of(c, &m);
     if (st != ST_OK)
         return st;
-    residents_before(&c->v->residents, r);
+    memos_touch(&c->v->memos, m);
     if (was)
-        st = adjust(c, r->blocks, was, -1);
+        st = adjust(c, m->ranks, was, -1);
     if (st == ST_OK && now)
-        st = adjust(c, r->blocks, now, 1);
+        st = adjust(c, m->ranks, now, 1);
     return st;
 }
 
@@ -234,18 +233,18 @@ static enum status divide(struct coll *c, struct blocks *b, size_t i)
 
 enum status coll_zset_settle(struct coll *c)
 {
-    struct resident *r = c->res ? NULL : residents_find(&c->v->residents, c->id);
+    struct memo *m = c->res ? NULL : memos_find(&c->v->memos, c->id);
     enum status st = ST_OK;
-    if (!r || !r->blocks)
+    if (!m || !m->ranks)
         return ST_OK;
-    struct blocks *b = r->blocks;
+    struct blocks *b = m->ranks;
     if (b->grown) {
         for (size_t i = b->len; st == ST_OK && i-- > 0;)
             if (b->at[i].count > BLOCK_MAX)
                 st = divide(c, b, i);
         b->grown = false;
     }
-    count_bytes(c, r);
+    count_bytes(c, m);
     return st;
 }
 
@@ -254,9 +253,8 @@ enum status coll_zset_settle(struct coll *c)
 /* Puts members in memory into order, and counts what that takes. */
 static struct member *const *sort(struct coll *c)
 {
-    size_t before = c->res->bytes;
     struct member *const *sorted = resident_sorted(c->res);
-    residents_after(&c->v->residents, c->res, before);
+    memos_count(&c->v->memos, c->memo);
     return sorted;
 }
 
@@ -268,13 +266,13 @@ static enum status position(struct coll *c, double score, struct slice name, int
         *ret = (int64_t)resident_rank(c->res, score, name);
         return ST_OK;
     }
-    struct resident *r;
-    enum status st = blocks_of(c, &r);
+    struct memo *m;
+    enum status st = blocks_of(c, &m);
     if (st != ST_OK)
         return st;
-    size_t i = blocks_find(r->blocks, score, name);
-    const struct block *b = &r->blocks->at[i];
-    *ret = blocks_before(r->blocks, i);
+    size_t i = blocks_find(m->ranks, score, name);
+    const struct block *b = &m->ranks->at[i];
+    *ret = blocks_before(m->ranks, i);
     if (score_compare(b->score, block_name(b), score, name) == 0)
         return ST_OK;
     struct item_scan q = {
@@ -336,11 +334,11 @@ enum status coll_by_rank(struct coll *c, int64_t from, int64_t to, bool reverse,
     assert(from >= 0 && from <= to && to < c->size);
     if (c->res)
         return walk_memory(c, from, to, reverse, fn, arg);
-    struct resident *r;
-    enum status st = blocks_of(c, &r);
+    struct memo *m;
+    enum status st = blocks_of(c, &m);
     if (st != ST_OK)
         return st;
-    struct blocks *b = r->blocks;
+    struct blocks *b = m->ranks;
     int64_t before;
     size_t i = blocks_at_rank(b, reverse ? to : from, &before);
     struct item_scan q = {

@@ -47,7 +47,7 @@ void engine_free(struct engine *e)
         return;
     struct view *v = &e->view;
     cache_free(v->cache);
-    residents_release(&v->residents);
+    memos_release(&v->memos);
     map_release(&v->watches.by_key);
     view_release_items(&v->batch.items);
     arena_release(&v->batch.arena);
@@ -134,7 +134,7 @@ struct engine_memory engine_memory(const struct engine *e)
 {
     return (struct engine_memory){
         .rows = cache_get_stats(e->view.cache)->bytes,
-        .collections = e->view.residents.bytes,
+        .collections = e->view.memos.bytes,
         .changes = engine_pending_bytes(e),
         .store = e->progress.memory,
     };
@@ -149,20 +149,20 @@ bool engine_counts(const struct engine *e, uint32_t db, int64_t *ret_keys, int64
 
 /* ---- a batch ---- */
 
-/* Rows and resident collections share one budget; collections cannot take more than half of it. What the
-   store keeps until it is in the tables is bounded by journal-max. */
+/* Rows and what memory knows of collections share one budget; memos cannot take more than half of it. What
+   the store keeps until it is in the tables is bounded by journal-max. */
 static void keep_budget(struct engine *e)
 {
     struct view *v = &e->view;
-    residents_trim(&v->residents, cache_budget(v->cache) / 2);
-    cache_evict(v->cache, v->residents.bytes);
+    memos_trim(&v->memos, cache_budget(v->cache) / 2);
+    cache_evict(v->cache, v->memos.bytes);
 }
 
 /* Whatever memory remembers may be wrong: the tables hold what it does not know of. */
 static enum status forget(struct engine *e, struct error *err)
 {
     cache_drop(e->view.cache);
-    residents_drop_all(&e->view.residents);
+    memos_drop_all(&e->view.memos);
     e->view.dbs.counts_stale = e->view.dbs.counts_unsaved = true;
     e->unsure = false;
     return engine_load_dbs(e, err);

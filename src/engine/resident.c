@@ -7,7 +7,6 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "base/vec.h"
 #include "engine/blocks.h"
 
 #define INDEX_FROM 12 /* fewer names are found faster one by one */
@@ -35,24 +34,13 @@ static void member_free(struct resident *r, struct member *m)
     mem_free(m);
 }
 
-struct resident *resident_new(int64_t id, enum item_table table)
-{
-    struct resident *r = mem_zalloc(sizeof *r);
-    r->id = id;
-    r->table = table;
-    r->bytes = mem_size(r);
-    return r;
-}
-
-void resident_free(struct resident *r)
+void resident_release(struct resident *r)
 {
     for (size_t i = 0; i < r->size; i++)
         mem_free(resident_at(r, i));
     mem_free(r->items);
     mem_free(r->slots);
     mem_free(r->sorted);
-    blocks_free(r->blocks);
-    mem_free(r);
 }
 
 /* ---- the ring of items ---- */
@@ -300,109 +288,4 @@ void resident_erase(struct resident *r, size_t i)
             *place(r, k) = *place(r, k + 1);
     }
     r->size--;
-}
-
-/* ---- all of them ---- */
-
-/* Ids are numbers that this program gave out: clients cannot choose them. */
-static uint32_t hash_id(int64_t id)
-{
-    return (uint32_t)((uint64_t)id * UINT64_C(0x9E3779B97F4A7C15) >> 32);
-}
-
-void residents_release(struct residents *t)
-{
-    residents_drop_all(t);
-    map_release(&t->by_id);
-    mem_free(t->touched);
-    *t = (struct residents){0};
-}
-
-static void unlink_use(struct residents *t, struct resident *r)
-{
-    *(r->prev ? &r->prev->next : &t->newest) = r->next;
-    *(r->next ? &r->next->prev : &t->oldest) = r->prev;
-}
-
-static void link_use(struct residents *t, struct resident *r)
-{
-    r->prev = NULL;
-    r->next = t->newest;
-    *(t->newest ? &t->newest->prev : &t->oldest) = r;
-    t->newest = r;
-}
-
-struct resident *residents_find(struct residents *t, int64_t id)
-{
-    struct map_link *l = map_first(&t->by_id, hash_id(id));
-    while (l && ((struct resident *)l)->id != id)
-        l = l->next;
-    struct resident *r = (struct resident *)l;
-    if (r && t->newest != r) {
-        unlink_use(t, r);
-        link_use(t, r);
-    }
-    return r;
-}
-
-void residents_add(struct residents *t, struct resident *r)
-{
-    r->link.hash = hash_id(r->id);
-    map_add(&t->by_id, &r->link);
-    link_use(t, r);
-    t->bytes += r->bytes;
-}
-
-void residents_drop(struct residents *t, struct resident *r)
-{
-    map_remove(&t->by_id, &r->link);
-    unlink_use(t, r);
-    t->bytes -= r->bytes;
-    resident_free(r);
-}
-
-void residents_drop_touched(struct residents *t)
-{
-    for (size_t i = 0; i < t->ntouched; i++) {
-        struct resident *r = residents_find(t, t->touched[i]);
-        if (r)
-            residents_drop(t, r);
-    }
-    t->ntouched = 0;
-}
-
-void residents_drop_all(struct residents *t)
-{
-    while (t->newest)
-        residents_drop(t, t->newest);
-}
-
-size_t residents_before(struct residents *t, struct resident *r)
-{
-    if (!r->touched)
-        VEC_PUSH(t->touched, t->ntouched, t->touched_cap) = r->id;
-    r->touched = true;
-    return r->bytes;
-}
-
-void residents_after(struct residents *t, const struct resident *r, size_t before)
-{
-    t->bytes += r->bytes;
-    t->bytes -= before;
-}
-
-void residents_settle(struct residents *t)
-{
-    for (size_t i = 0; i < t->ntouched; i++) {
-        struct resident *r = residents_find(t, t->touched[i]);
-        if (r)
-            r->touched = false;
-    }
-    t->ntouched = 0;
-}
-
-void residents_trim(struct residents *t, size_t budget)
-{
-    while (t->bytes > budget && t->oldest)
-        residents_drop(t, t->oldest);
 }

@@ -534,7 +534,7 @@ void view_undo(struct view *v, enum status why)
         row_free(u.fresh);
     }
     view_undo_items(v);
-    residents_drop_touched(&v->residents);
+    memos_drop_touched(&v->memos);
     v->batch.ntrash = v->call.ntrash_before;
     v->batch.nready = v->call.nready_before;
     if (v->call.dbs_changed) {
@@ -569,7 +569,7 @@ void view_committed(struct view *v)
         row_free(v->batch.changes[i].was);
     }
     v->dbs.counts_unsaved = false;
-    residents_settle(&v->residents);
+    memos_settle(&v->memos);
     view_items_committed(v);
     view_settle_watches(v, true);
     end_batch(v);
@@ -591,7 +591,7 @@ void view_rolled_back(struct view *v)
     if (v->ids.new_block)
         v->ids.next = v->ids.end = 0;
     view_items_rolled_back(v);
-    residents_drop_touched(&v->residents);
+    memos_drop_touched(&v->memos);
     view_settle_watches(v, false);
     end_batch(v);
 }

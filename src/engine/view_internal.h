@@ -4,7 +4,7 @@
 
 #include "engine/cache.h"
 #include "engine/engine.h"
-#include "engine/resident.h"
+#include "engine/memo.h"
 #include "engine/view.h"
 
 /* A key that the batch changed: its row before the batch (clean, out of the cache) and now (dirty, in it). */
@@ -134,8 +134,8 @@ struct view_call {
 
 struct view {
     struct store *store;
-    struct cache *cache;        /* rows of keys and items */
-    struct residents residents; /* small collections in memory */
+    struct cache *cache; /* rows of keys and items */
+    struct memos memos;  /* what memory knows of collections */
     struct engine_stats *stats;
     struct rand rnd;
     struct form_limit form_limits[ROW_ZSET + 1];

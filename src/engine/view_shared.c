@@ -102,7 +102,7 @@ void view_begin_shared(struct view *v)
     v->batch.now_us = store_now_us(v->store);
     v->dbs.counts_stale = v->dbs.counts_unsaved = false;
     cache_drop(v->cache);
-    residents_drop_all(&v->residents);
+    memos_drop_all(&v->memos);
     take_declared(v);
 }
 
