@@ -1,3 +1,4 @@
+/* Runs the checks and tells the findings; what they look for is in check_sqlite.c and check_remote.c. */
 #include "admin/check.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* The index of rows in memory, see cache.h. */
 #include "engine/cache.h"
 
 #include "base/hash.h"

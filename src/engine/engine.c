@@ -1,3 +1,5 @@
+/* Batches: begin, calls, commit, and how far the store has got. The way of a commit from here on:
+ * journal/journal.h. */
 #include "engine/engine.h"
 
 #include "base/clock.h"

@@ -1,3 +1,4 @@
+/* Passwords and what they open, see auth.h. */
 #include "exec/auth.h"
 
 #include "exec/executor.h"

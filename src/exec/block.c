@@ -1,3 +1,4 @@
+/* The queues of blocked clients, and serving them, see block.h. */
 #include "exec/block.h"
 
 #include <assert.h>

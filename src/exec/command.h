@@ -227,7 +227,7 @@ bool command_may_write(const struct session *session, const struct command *cmd,
                        int argc);
 
 /* Whether a command of this session may change more than rows and the session itself, so that it cannot be
-   taken back (see retry.h): what administers the server does, and EXEC with such a command in its queue. */
+   taken back (see undo.h): what administers the server does, and EXEC with such a command in its queue. */
 #define CMD_OUTSIDE CMD_ADMIN
 bool command_goes_outside(const struct session *session, const struct command *cmd, const struct slice *argv,
                           int argc);

@@ -131,7 +131,7 @@ struct executor {
     int64_t clock_us; /* monotonic: its beginning; then the end of each command, where the next one starts */
     struct arena call_arena;
     bool unreadable;      /* it could not begin: what needs the database answers write_err */
-    bool may_retry;       /* it may have to be run again, see retry.h ... */
+    bool may_retry;       /* it may have to be run again, see undo.h ... */
     struct session *kept; /* ... and has touched these */
     uint64_t others_due;  /* 1 << index: a client of that executor is the next to get what was made */
     struct books books;

@@ -94,7 +94,7 @@ struct session {
     int64_t active_us;  /* last command or byte, monotonic */
     bool gone;          /* closed; it is freed at the end of the turn */
     void *request;      /* the protocol's own, for handlers of its family: what is being answered */
-    /* Before the running transaction, if that may have to be run again and has touched it (retry.h). */
+    /* Before the running transaction, if that may have to be run again and has touched it (undo.h). */
     struct session_state before;
     bool kept;
     struct session *next_kept;

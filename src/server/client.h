@@ -131,7 +131,7 @@ struct client {
     bool broken;   /* the parser found an error, which is on its way to the client */
     bool unread;   /* in worker->unread: it is read from when the pending batch has ended */
     bool to_flush; /* in worker->flush */
-    bool kept;     /* in worker->retry */
+    bool kept;     /* in worker->undo */
     struct event block_event; /* the end of a blocking command's patience */
     /* Input. */
     struct buf in;
@@ -188,7 +188,7 @@ void client_batch_done(struct client *c);
 /* Once a second: idle clients, output limits, memory of quiet clients. */
 void client_tick(struct client *c, int64_t now_us);
 
-/* A client before a transaction that may have to be run again (retry.h), and back to that. */
+/* A client before a transaction that may have to be run again (undo.h), and back to that. */
 struct client_before {
     struct client *client;
     struct client_progress run;

@@ -24,7 +24,7 @@ static void session_push(struct session *s, struct slice bytes)
     struct client *c = of_session(s);
     if (!client_open(c))
         return;
-    worker_retry_keep(c->worker, c);
+    worker_undo_keep(c->worker, c);
     buf_add_slice(&c->out, bytes);
     client_touch(c);
 }
@@ -60,7 +60,7 @@ static void session_block(struct session *s, int64_t deadline_us)
 static struct reply *session_reply_begin(struct session *s)
 {
     struct client *c = of_session(s);
-    worker_retry_keep(c->worker, c);
+    worker_undo_keep(c->worker, c);
     c->reply.base.resp = s->state.resp;
     c->reply_start = c->out.len;
     return &c->reply.base;

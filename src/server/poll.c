@@ -1,8 +1,10 @@
+/* Serves blocked clients with what appeared through other servers, see poll.h. */
 #include "server/poll.h"
 
 #include "base/clock.h"
 #include "engine/engine.h"
 #include "exec/block.h"
+#include "server/retry.h"
 #include "server/worker_internal.h"
 #include "stats/stats.h"
 
@@ -35,12 +37,12 @@ static enum outcome serve_once(struct worker *w)
     struct error write_err, err;
     int64_t ticket;
     uint32_t waiting = w->executor.nwaiters;
-    if (transaction_try_alone(w->poll_tries))
+    if (retry_alone(w->poll_tries))
         view_declare_everything(w->executor.view);
     block_declare(&w->executor);
     if (transaction_begin(w, true, &write_err, &err) != ST_OK)
         return err.code == ST_CONFLICT ? CONFLICT : NOTHING;
-    worker_retry_begin(w);
+    worker_undo_begin(w);
     w->executor.clock_us = clock_mono_us();
     if (write_err.code == ST_OK) {
         block_begin(&w->executor);
@@ -48,10 +50,10 @@ static enum outcome serve_once(struct worker *w)
     }
     enum status st = engine_commit(w->executor.engine, &ticket, &err);
     if (st == ST_CONFLICT) {
-        worker_retry_take_back(w);
+        worker_undo_take_back(w);
         executor_note_failure(&w->executor, st);
     } else {
-        worker_retry_end(w);
+        worker_undo_end(w);
     }
     stats_post(&w->executor);
     if (st == ST_CONFLICT)
@@ -78,13 +80,13 @@ static enum outcome serve_blocked(struct worker *w)
 static int64_t next_look_us(struct worker *w, enum outcome found, int64_t now)
 {
     int64_t most = wakeup_works(w, now) ? POLL_TOLD_US : POLL_MAX_US;
-    w->poll_tries = found == CONFLICT && !transaction_last_try(w->poll_tries) ? w->poll_tries + 1 : 0;
+    w->poll_tries = found == CONFLICT && !retry_is_last(w->poll_tries) ? w->poll_tries + 1 : 0;
     if (found != NOTHING)
         w->poll_us = 0;
     w->poll_us = w->poll_us ? w->poll_us * 3 / 2 : POLL_MIN_US;
     if (w->poll_us > most)
         w->poll_us = most;
-    return w->poll_tries ? transaction_pause_us(w, w->poll_tries) : w->poll_us;
+    return w->poll_tries ? retry_pause_us(w, w->poll_tries) : w->poll_us;
 }
 
 void poll_tend(struct worker *w)

@@ -1,59 +1,33 @@
+/* When a transaction is tried again, see retry.h. */
 #include "server/retry.h"
 
-#include "base/mem.h"
-#include "base/vec.h"
-#include "exec/retry.h"
+#include "base/rand.h"
 #include "server/worker_internal.h"
-#include "stats/stats.h"
 
-void worker_retry_release(struct worker_retry *r)
+#define TRIES     8 /* of a transaction that conflicts with others */
+#define ALONE_TRY 4 /* from this one on it keeps other writers out */
+
+bool retry_alone(int tries)
 {
-    mem_free(r->clients);
-    *r = (struct worker_retry){0};
+    return tries + 1 >= ALONE_TRY;
 }
 
-void worker_retry_begin(struct worker *w)
+bool retry_is_last(int tries)
 {
-    struct worker_retry *r = &w->retry;
-    stats_post(&w->executor);
-    r->on = true;
-    held_mark(w);
-    protocols_mark(w, r->marks);
-    retry_begin(&w->executor);
+    return tries + 1 >= TRIES;
 }
 
-void worker_retry_keep(struct worker *w, struct client *c)
+int64_t retry_pause_us(struct worker *w, int tries)
 {
-    struct worker_retry *r = &w->retry;
-    if (!r->on || c->kept)
-        return;
-    c->kept = true;
-    VEC_PUSH(r->clients, r->n, r->cap) = client_before(c);
-    retry_keep(&w->executor, &c->session);
+    return tries * (int64_t)(1000 + rand_below(view_rand(w->executor.view), 4000));
 }
 
-static void finish(struct worker *w)
+void retry_later(struct worker *w)
 {
-    struct worker_retry *r = &w->retry;
-    for (size_t i = 0; i < r->n; i++)
-        r->clients[i].client->kept = false;
-    r->n = 0;
-    r->on = false;
-}
-
-void worker_retry_take_back(struct worker *w)
-{
-    const struct worker_retry *r = &w->retry;
-    retry_take_back(&w->executor);
-    held_cut(w);
-    protocols_rewind(w, r->marks);
-    for (size_t i = 0; i < r->n; i++)
-        client_take_back(&r->clients[i]);
-    finish(w);
-}
-
-void worker_retry_end(struct worker *w)
-{
-    retry_end(&w->executor);
-    finish(w);
+    struct batch *b = &w->batch;
+    w->executor.stats.reruns++;
+    b->tries++;
+    b->pending = true;
+    b->due = false;
+    worker_arm(w->retry_timer, retry_pause_us(w, b->tries));
 }

@@ -1,8 +1,10 @@
+/* When the sweeper takes its steps, see sweeper.h. */
 #include "server/sweeper.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "server/retry.h"
 #include "server/worker_internal.h"
 #include "stats/latency.h"
 
@@ -80,7 +82,7 @@ int64_t sweeper_step(struct worker *w)
     if (engine_sweep(w->executor.engine, s->rows, &more, &did, &err) != ST_OK) {
         failed(w, &err);
         s->tries = err.code == ST_CONFLICT && s->tries + 1 < TRIES ? s->tries + 1 : 0;
-        return s->tries ? transaction_pause_us(w, s->tries) : interval_us;
+        return s->tries ? retry_pause_us(w, s->tries) : interval_us;
     }
     s->tries = 0;
     int64_t end = clock_mono_us();

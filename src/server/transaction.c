@@ -1,49 +1,20 @@
 /* The calls of a batch, in one transaction or a few: begin, run the calls and serve the blocked clients that
-   waited for what each of them made appear, commit, act on what they asked for.
-
-   Where other servers write to the same tables the database may end a transaction (ST_CONFLICT). No reply has
-   left by then: the worker restores what the calls changed (retry.h), the batch stays as it is, pending, and
-   the loop goes on until a timer fires; then the calls from batch->at on run again. There is no other place
-   that tries again, and none that sleeps. From try ALONE_TRY on a transaction waits, holding nothing, until
-   it is the only one that writes: two transactions that take many locks late could end each other for ever.
-   The last of TRIES is run as it is, and answered with what becomes of it. A call whose effects cannot be
-   restored (command_goes_outside) is in a transaction of its own, which is tried again only while it cannot
-   even begin.
-
-   While a batch is pending:
-   - The calls point into their clients' input, and calls of other clients must not overtake them. The worker
-     reads and parses no input; it notes the clients that send something, and reads from them when the batch
-     has ended (gather_later). It accepts new connections.
-   - No other transaction begins on this worker: neither the sweeper's nor one for blocked clients. The store
-     remembers what the one that failed had locked, for the next one.
-   - Replies of earlier batches leave when they are durable, or late (held.h), blocked clients give up when
-     their time is over, other workers' messages are read.
-   - A client that closes its connection is noticed when it is read from again: what it has sent runs, as it
-     always does. One that is killed is skipped, and freed when the batch has ended.
-   - A client that CLIENT PAUSE, the lock or the store has stopped within the batch stays stopped until the
-     batch has ended, even if the pause is over before: a call of it may have been skipped already. A pause
-     that begins meanwhile holds for what runs again.
-   - timeout_ms of an HTTP request is looked at when its call runs again.
-   - Another worker may want this one to stand still: it does so at the top of its turn, as it is in no
-     transaction. A call that wants the others to stand still asks for that with each try.
-   - SHUTDOWN and signals: the batch ends first, which TRIES bounds; then the worker winds up. */
+   waited for what each of them made appear, commit, act on what they asked for. How a conflict is handled:
+   retry.h. */
 #include "server/transaction.h"
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/rand.h"
 #include "engine/engine.h"
 #include "exec/block.h"
 #include "exec/command.h"
+#include "server/retry.h"
 #include "server/worker_internal.h"
 #include "stats/stats.h"
 
 #define PENDING_BYTES ((size_t)32 << 20) /* changes, or replies, beyond which a batch ends early */
 
 #define DECLARED_KEYS 2000 /* in one transaction over tables that are shared */
-
-#define TRIES     8 /* of a transaction that conflicts with others */
-#define ALONE_TRY 4 /* from this one on it keeps other writers out */
 
 #define LOCK_RETRY_US 5000 /* between two tries to get a lock that another process holds */
 
@@ -93,7 +64,7 @@ static void run_call(struct worker *w, const struct batch_call *call, struct tra
     struct client *c = call->client;
     if (!client_batched(c))
         return;
-    worker_retry_keep(w, c);
+    worker_undo_keep(w, c);
     if (client_must_stall(c)) {
         client_change_state(c, CLIENT_STALLED);
         return;
@@ -348,32 +319,7 @@ static void run_once(struct worker *w, struct transaction *t, bool may_wait)
     t->failed = t->begun && engine_commit(w->executor.engine, &t->ticket, &t->err) != ST_OK;
 }
 
-/* ---- trying again ---- */
-
-bool transaction_try_alone(int tries)
-{
-    return tries + 1 >= ALONE_TRY;
-}
-
-bool transaction_last_try(int tries)
-{
-    return tries + 1 >= TRIES;
-}
-
-int64_t transaction_pause_us(struct worker *w, int tries)
-{
-    return tries * (int64_t)(1000 + rand_below(view_rand(w->executor.view), 4000));
-}
-
-static void try_later(struct worker *w)
-{
-    struct batch *b = &w->batch;
-    w->executor.stats.reruns++;
-    b->tries++;
-    b->pending = true;
-    b->due = false;
-    worker_arm(w->retry_timer, transaction_pause_us(w, b->tries));
-}
+/* ---- once or again ---- */
 
 /* The calls have been run for good: does what they asked for. */
 static void conclude(struct worker *w, const struct transaction *t)
@@ -395,20 +341,20 @@ static bool try_calls(struct worker *w)
 {
     struct batch *b = &w->batch;
     executor_use_engine(&w->executor, executor_engine_for(&w->executor, &b->calls[b->at].client->session));
-    bool last = transaction_last_try(b->tries) || !engine_store(w->executor.engine)->contended;
+    bool last = retry_is_last(b->tries) || !engine_store(w->executor.engine)->contended;
     bool again = !last && may_run_again(w, &b->calls[b->at]);
-    if (transaction_try_alone(b->tries))
+    if (retry_alone(b->tries))
         view_declare_everything(w->executor.view);
     if (again)
-        worker_retry_begin(w);
+        worker_undo_begin(w);
     struct transaction t;
     run_once(w, &t, !last);
     bool conflict = t.failed && t.err.code == ST_CONFLICT && (again || t.at == b->at);
     if (again && conflict) {
-        worker_retry_take_back(w);
+        worker_undo_take_back(w);
         executor_note_failure(&w->executor, ST_CONFLICT);
     } else if (again) {
-        worker_retry_end(w);
+        worker_undo_end(w);
     }
     stats_post(&w->executor);
     if (!conflict)
@@ -427,7 +373,7 @@ static void run_transaction(struct worker *w)
     if (done)
         executor_tell_others(&w->executor);
     else
-        try_later(w);
+        retry_later(w);
     transaction_progress(w);
     transaction_flush(w);
 }

@@ -18,13 +18,6 @@ void transaction_run_batch(struct worker *w);
 enum status transaction_begin(struct worker *w, bool write, struct error *write_err,
                               struct error *err) MUST_CHECK;
 
-/* How a transaction is tried again after a conflict, when it has been in vain `tries` times: whether this
-   time it keeps other writers out; whether it is the last time; how long to wait before it, which is a few
-   milliseconds, more each time and random, so that two servers do not meet again. */
-bool transaction_try_alone(int tries);
-bool transaction_last_try(int tries);
-int64_t transaction_pause_us(struct worker *w, int tries);
-
 /* Commits, of this transaction or of earlier ones, have failed: those of the engine whose tickets are `from`
    or later. */
 void transactions_failed(struct worker *w, struct held_for from, const struct error *err);

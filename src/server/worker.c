@@ -500,7 +500,7 @@ void worker_free(struct worker *w)
     if (w->wake_fd >= 0)
         close(w->wake_fd);
     held_release(&w->held);
-    worker_retry_release(&w->retry);
+    worker_undo_release(&w->undo);
     wakeup_release(w);
     mem_free(w->flush.items);
     mem_free(w->unread.items);

@@ -13,9 +13,9 @@
 #include "server/held.h"
 #include "server/mailbox.h"
 #include "server/poll.h"
-#include "server/retry.h"
 #include "server/sweeper.h"
 #include "server/transaction.h"
+#include "server/undo.h"
 #include "server/wakeup.h"
 #include "server/worker.h"
 #include "server/workers_internal.h"
@@ -62,7 +62,7 @@ struct worker {
     struct wakeup wakeup;
     struct batch batch;
     struct held_replies held;
-    struct worker_retry retry;
+    struct worker_undo undo;
     struct sweeper sweeper;
     struct client_vec flush;                /* clients whose output may leave now */
     struct client_vec unread;               /* clients that have sent something while a batch is pending */

@@ -49,7 +49,7 @@ static void stop(struct fixture *f)
     close(f->peer);
     mem_free(w->flush.items);
     held_release(&w->held);
-    worker_retry_release(&w->retry);
+    worker_undo_release(&w->undo);
     event_base_free(w->base);
     executor_release(&w->executor);
     stats_release(&f->workers.server);
@@ -93,13 +93,13 @@ static void a_rerun_restores_every_member(void)
     struct client_progress was;
     memcpy(&was, &c->run, sizeof was);
 
-    worker_retry_begin(w);
-    worker_retry_keep(w, c);
+    worker_undo_begin(w);
+    worker_undo_keep(w, c);
     say(c, "meanwhile");
     overwrite(c);
     CHECK_EQ(w->paused.n, 1);
     CHECK(!c->conn.reading);
-    worker_retry_take_back(w);
+    worker_undo_take_back(w);
     CHECK(memcmp(&was, &c->run, sizeof was) == 0);
     CHECK_EQ(w->paused.n, 0);
     CHECK(c->conn.reading && !c->kept);
@@ -114,12 +114,12 @@ static void what_stands_is_not_restored(void)
     struct client *c = f.client;
     struct worker *w = &f.worker;
     client_change_state(c, CLIENT_BATCHED);
-    worker_retry_begin(w);
-    worker_retry_keep(w, c);
+    worker_undo_begin(w);
+    worker_undo_keep(w, c);
     say(c, "it");
     c->run.done = 5;
     client_pause(c, 9);
-    worker_retry_end(w);
+    worker_undo_end(w);
     CHECK_EQ(c->run.done, 5);
     CHECK_EQ(c->run.pause_until_us, 9);
     CHECK_EQ(w->paused.n, 1);
@@ -132,10 +132,10 @@ static void the_dead_stay_dead(void)
     struct fixture f = {0};
     REQUIRE(start(&f));
     client_change_state(f.client, CLIENT_BATCHED);
-    worker_retry_begin(&f.worker);
-    worker_retry_keep(&f.worker, f.client);
+    worker_undo_begin(&f.worker);
+    worker_undo_keep(&f.worker, f.client);
     client_kill(f.client);
-    worker_retry_take_back(&f.worker);
+    worker_undo_take_back(&f.worker);
     CHECK_EQ(f.client->run.state, CLIENT_DEAD);
     CHECK_EQ(f.worker.dead.n, 1);
     stop(&f);
@@ -172,15 +172,15 @@ static void fail_after_rerun(int64_t from, const char *begins)
     struct worker *w = &f.worker;
     reply(&f, "+1\r\n", EARLIER);
     for (int back = 1; back >= 0; back--) {
-        worker_retry_begin(w);
-        worker_retry_keep(w, c);
+        worker_undo_begin(w);
+        worker_undo_keep(w, c);
         reply(&f, "+22\r\n", EARLIER);
         reply(&f, "+333\r\n", LATER);
         reply(&f, "+4444\r\n", LATER);
         if (back)
-            worker_retry_take_back(w);
+            worker_undo_take_back(w);
         else
-            worker_retry_end(w);
+            worker_undo_end(w);
         expect_output(c, back ? "+1\r\n" : "+1\r\n+22\r\n+333\r\n+4444\r\n");
         CHECK_EQ(held_free_output(w, c), 0);
     }

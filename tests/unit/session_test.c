@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "exec/executor.h"
-#include "exec/retry.h"
 #include "exec/txn.h"
+#include "exec/undo.h"
 #include "stats/stats.h"
 #include "world.h"
 
@@ -86,10 +86,10 @@ static void a_rerun_restores_every_member(void)
     struct session_state was;
     memcpy(&was, &f.session.state, sizeof was);
 
-    retry_begin(&f.executor);
-    retry_keep(&f.executor, &f.session);
+    undo_begin(&f.executor);
+    undo_keep(&f.executor, &f.session);
     overwrite(&f);
-    retry_take_back(&f.executor);
+    undo_take_back(&f.executor);
     CHECK(memcmp(&was, &f.session.state, sizeof was) == 0);
     CHECK_EQ(f.executor.nmonitors, 0);
     CHECK_EQ(f.session.copies, 0);
@@ -117,8 +117,8 @@ static void names_live_as_long_as_a_copy_has_them(void)
     REQUIRE(start(&f));
     set_name(s, "before");
     for (int back = 0; back < 2; back++) {
-        retry_begin(&f.executor);
-        retry_keep(&f.executor, s);
+        undo_begin(&f.executor);
+        undo_keep(&f.executor, s);
         set_name(s, "one");
         const struct session_state inner = session_keep(s);
         set_name(s, "two");
@@ -130,9 +130,9 @@ static void names_live_as_long_as_a_copy_has_them(void)
         session_let_go(s);
         CHECK_STR(name_of(s), "three");
         if (back)
-            retry_take_back(&f.executor);
+            undo_take_back(&f.executor);
         else
-            retry_end(&f.executor);
+            undo_end(&f.executor);
         CHECK_STR(name_of(s), "three"); /* of the first round */
     }
     session_reset(s, true);
@@ -147,7 +147,7 @@ static void the_books_of_a_rerun_are_empty(void)
     struct executor *s = &f.executor;
     REQUIRE(start(&f));
     for (int back = 1; back >= 0; back--) {
-        retry_begin(s);
+        undo_begin(s);
         int get = command_index(command_find(SLICE("get")));
         books_add_call(&s->books, get, 7);
         books_count(&s->books, BOOKS_FAILED, (uint32_t)get);
@@ -156,9 +156,9 @@ static void the_books_of_a_rerun_are_empty(void)
         stats_post(s); /* not while it may be run again */
         CHECK_EQ(s->stats.commands, 0);
         if (back)
-            retry_take_back(s);
+            undo_take_back(s);
         else
-            retry_end(s);
+            undo_end(s);
         stats_post(s);
         CHECK_EQ(s->stats.commands, !back);
         CHECK_EQ(s->stats.errors, !back);

@@ -8,8 +8,8 @@
 #include "base/buf.h"
 #include "sql/remote.h"
 #include "store/journal_rows.h"
-#include "store/remote/lease.h"
 #include "store/order.h"
+#include "store/remote/lease.h"
 #include "store/shared.h"
 
 /* Statements with a fixed text, see remote_texts.c. */

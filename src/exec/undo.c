@@ -1,17 +1,18 @@
-#include "exec/retry.h"
+/* What is taken back of sessions, see undo.h. */
+#include "exec/undo.h"
 
 #include <assert.h>
 
 #include "engine/engine.h"
 #include "exec/executor.h"
 
-void retry_begin(struct executor *s)
+void undo_begin(struct executor *s)
 {
     assert(!s->may_retry && !s->kept);
     s->may_retry = true;
 }
 
-void retry_keep(struct executor *s, struct session *c)
+void undo_keep(struct executor *s, struct session *c)
 {
     if (c->kept)
         return;
@@ -35,7 +36,7 @@ static void finish(struct executor *s, bool back)
     s->kept = NULL;
 }
 
-void retry_take_back(struct executor *s)
+void undo_take_back(struct executor *s)
 {
     finish(s, true);
     books_empty(&s->books);
@@ -43,7 +44,7 @@ void retry_take_back(struct executor *s)
     s->others_due = 0;
 }
 
-void retry_end(struct executor *s)
+void undo_end(struct executor *s)
 {
     finish(s, false);
 }
