@@ -12,7 +12,7 @@
 
 static enum item_table t; /* the one that is tested */
 static char long_name[2000];
-static char names[ROWS][16];
+static char names[ROWS][32];
 static struct item_row rows[ROWS];
 
 /* Rows that differ in every column of their table; scores are the same for some. */
