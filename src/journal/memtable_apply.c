@@ -1,4 +1,5 @@
-/* Handing a frozen memtable out in the order of the tables' trees.
+/* Handing a frozen memtable out in the order of the tables' trees; writer_slices.c brings what is handed out
+   into them.
 
    Rows are taken from the table's lists in pieces, each piece is sorted, and the sorted runs are merged while
    rows go out: no step costs more than its share. What decides most comparisons is copied beside the pointer

@@ -1,3 +1,4 @@
+/* Replies that wait until their commit is durable, see held.h. */
 #include "server/held.h"
 
 #include "base/mem.h"

@@ -1,3 +1,4 @@
+/* Accepts connections, chooses the worker for each and hands it over, see listeners.h. */
 #include "server/listeners.h"
 
 #include <sys/resource.h>

@@ -1,4 +1,5 @@
-/* A transaction that conflicts with another is tried again.
+/* A transaction that conflicts with another is tried again. transaction.c does that (try_calls); its rules,
+   numbers and timer are here.
 
    Where other servers write to the same tables the database may end a transaction (ST_CONFLICT). No reply has
    left by then: the worker restores what the calls changed (undo.h), the batch stays as it is, pending, and

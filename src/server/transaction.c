@@ -1,6 +1,6 @@
 /* The calls of a batch, in one transaction or a few: begin, run the calls and serve the blocked clients that
    waited for what each of them made appear, commit, act on what they asked for. How a conflict is handled:
-   retry.h. */
+   retry.h. What a commit does: engine_commit in engine/engine.c, and from there journal/journal.h. */
 #include "server/transaction.h"
 
 #include "base/clock.h"

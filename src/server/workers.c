@@ -1,3 +1,4 @@
+/* Starts, stops and holds the worker threads, see workers.h. Which worker gets a connection: listeners.c. */
 #include "server/workers.h"
 
 #include <assert.h>
