@@ -234,7 +234,7 @@ CONTRIBUTING = {
     "cmake --preset dev && cmake --build --preset dev": None,  # as `make check`
     "ctest --test-dir build/dev": "{} -R base_test",
     "tests/harness/databases.py postgres build/dev/tests/store_test": "{}",
-    "scripts/lint format includes": "{}",
+    "scripts/lint format includes shape": "{}",
     "scripts/test unit-dev small-journal": None,  # as `make check`, which names steps
 }
 PYTEST = re.compile(r"pytest -c tests/pytest.ini tests/compat -k hash$")
