@@ -204,6 +204,15 @@ static void check_whole(void)
     }
 }
 
+/* No call fails from now on, but one that was to fail may still be on its way in the thread, and would take
+   what comes next with it. */
+static void outlive_failure(void)
+{
+    int64_t until = clock_mono_us() + PATIENCE_US;
+    while (store_sync(s, &err) != ST_OK && clock_mono_us() < until)
+        pause_a_moment();
+}
+
 /* The Nth call of the thread fails while there are six commits. Returns whether it came to that. */
 static bool fail_once(const struct mode *m, struct fault f)
 {
@@ -233,6 +242,7 @@ static bool fail_once(const struct mode *m, struct fault f)
     expect_prefix(2, done, first, p.durable);
     bool happened = fault_happened(writer);
     fault_set(writer, (struct fault){0});
+    outlive_failure();
 
     /* It goes on. */
     CHECK_OK(put(20), &err);
@@ -316,6 +326,7 @@ static void fail_for_a_while(const struct mode *m, uint64_t nth)
         CHECK(has(i) && has_member(i));
 
     fault_set(writer, (struct fault){0});
+    outlive_failure();
     CHECK_OK(store_sync(s, &err), &err);
     CHECK(!refused());
     CHECK_OK(put(10), &err);
@@ -382,6 +393,7 @@ static void the_tables_may_follow_later(void)
     CHECK_EQ(outside_i64("SELECT count(*) FROM larder_key"), 0);
     CHECK_EQ(outside_i64("SELECT count(*) FROM larder_meta WHERE " META("applying") " <> 0"), 0);
     fault_set(writer, (struct fault){0});
+    outlive_failure();
     CHECK_OK(store_sync(s, &err), &err);
     CHECK_EQ(outside_i64("SELECT count(*) FROM larder_key"), 1);
     close_store();
@@ -556,6 +568,7 @@ static void nothing_goes_before_it_is_durable(void)
     CHECK(rows_in_memory() > 0);
     CHECK(outside_i64("SELECT count(*) FROM larder_journal") > 0);
     fault_set(writer, (struct fault){0});
+    outlive_failure();
     CHECK_OK(store_sync(s, &err), &err);
     CHECK_EQ(rows_in_memory(), 0);
     close_store();
