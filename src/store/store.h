@@ -10,6 +10,7 @@
      store/shared.h        tables that several servers write to
      store/deferred.h      commits that become durable later
      store/journal_rows.h  tables under a journal
+     store/replicated.h    positions in a log that replicas replay
 
    Implementations: store/sqlite/ (a file), store/remote/ (a database server), journal/ (a journal in front of
    either); fault.c decorates any of them for tests. store/open.c chooses by the URL. The tables are described
@@ -112,6 +113,7 @@ struct store {
     const struct shared_ops *shared;             /* NULL: this process has the tables for itself */
     const struct deferred_ops *deferred;         /* NULL: a commit is durable when it returns */
     const struct journal_rows_ops *journal_rows; /* NULL: no tables of its own */
+    const struct replicated_ops *replicated;     /* NULL: it tells no positions */
     bool far;       /* every read is a round trip: many keys are better asked for at once */
     bool contended; /* another server's transaction may end one of ours (ST_CONFLICT): the same may work when
                        it is tried again */
@@ -139,6 +141,9 @@ struct store_options {
        that did not end well may have left a journal (journal/journal.h has the function). */
     store_replay_fn *replay;
     bool joins; /* a shared store that this process has open already: the tables are as they must be */
+    /* A session on a replica: it only reads, opening it succeeds while the replica is away, and timeout_ms
+       bounds every wait for it. */
+    bool replica;
 };
 
 /* Opens (creating and migrating) the database and takes it for this process alone:

@@ -1,0 +1,49 @@
+/* How far a database has got: a place in the log that its replicas replay. Positions of one lineage are
+   ordered; of two lineages nothing can be said but through the history of the newer one (lost, below).
+
+     PostgreSQL  an LSN, and the timeline that it was written on
+     MariaDB     a GTID for each replication domain
+     SQLite      the journal's sequence: one file, where everything that was acknowledged is there
+
+   A position is a value: it is copied, and restored with a session's state. */
+#ifndef LARDER_STORE_POSITION_H
+#define LARDER_STORE_POSITION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum position_kind { POSITION_NONE, POSITION_LSN, POSITION_GTID, POSITION_SEQUENCE };
+
+#define POSITION_DOMAINS 4 /* of a MariaDB; more are refused */
+
+struct position_gtid {
+    uint32_t domain, server;
+    uint64_t seq;
+};
+
+struct position {
+    enum position_kind kind; /* NONE: everywhere reached */
+    uint32_t timeline;       /* LSN: the timeline. SEQUENCE: the run of the server */
+    uint64_t database;       /* which database: a random number of larder_meta, the same on its replicas */
+    uint64_t number;         /* LSN, SEQUENCE */
+    uint32_t ndomains;       /* GTID: in ascending order of domains */
+    struct position_gtid gtids[POSITION_DOMAINS];
+};
+
+/* Whether a server that is at `at` has everything up to `need`. Positions of different databases or kinds:
+   false. LSNs are compared as numbers: whether `need` lies on the history of at's timeline is lineage's
+   question (replicated.h). */
+bool position_reached(const struct position *at, const struct position *need);
+
+/* The later of both, domain by domain. A position of another database replaces what was there. */
+void position_merge(struct position *to, const struct position *from);
+
+/* For people and INFO: "0/3000148", "0-1-42", "17". */
+#define POSITION_TEXT 160
+const char *position_text(const struct position *p, char out[POSITION_TEXT]);
+
+/* A number that grows with it, for offsets in INFO and lag in bytes or transactions. */
+uint64_t position_offset(const struct position *p);
+
+#endif

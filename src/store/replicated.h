@@ -1,0 +1,39 @@
+/* Stores that tell positions (store/position.h): of a primary's commits, of a replica's snapshots.
+
+   Primary: with `want` on, a commit brings its position in the round trip that it is (behind COMMIT, in the
+   same packet), and so does a transaction that only read, behind its snapshot.
+   Replica (store_options.replica): store_begin(STORE_READ) reads how far the replica has got, then takes its
+   snapshot, so that the snapshot has at least that (`admitted`); `seen`, asked for when the transaction ends,
+   is a position that the snapshot has not more than: what a client may have seen. */
+#ifndef LARDER_STORE_REPLICATED_H
+#define LARDER_STORE_REPLICATED_H
+
+#include "store/position.h"
+#include "store/store.h"
+
+/* What is known of a token's position. */
+enum lineage {
+    LINEAGE_SAME,    /* on this database's history: compare it */
+    LINEAGE_FOREIGN, /* another database's */
+    LINEAGE_LOST     /* a failover has cut it off: what was acknowledged there is gone */
+};
+
+struct replicated_ops {
+    /* From the next transaction on. */
+    void (*want)(struct store *s, bool on);
+    /* Of the running or last transaction. POSITION_NONE: it is not known. */
+    void (*admitted)(const struct store *s, struct position *ret);
+    void (*seen)(const struct store *s, struct position *ret);
+    /* Now, in a round trip of its own: a primary's durable position, a replica's replayed one. */
+    enum status (*now)(struct store *s, struct position *ret, struct error *err);
+    /* Whether p lies on the history of the database that this session is connected to. Without a round trip
+       once the session knows its lineage. */
+    enum status (*judge)(struct store *s, const struct position *p, enum lineage *ret, struct error *err);
+};
+
+static inline bool store_replicated(const struct store *s)
+{
+    return s->replicated != NULL;
+}
+
+#endif
