@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/slice.h"
+
 enum position_kind { POSITION_NONE, POSITION_LSN, POSITION_GTID, POSITION_SEQUENCE };
 
 #define POSITION_DOMAINS 4 /* of a MariaDB; more are refused */
@@ -36,11 +38,21 @@ struct position {
    question (replicated.h). */
 bool position_reached(const struct position *at, const struct position *need);
 
-/* The later of both, domain by domain. A position of another database replaces what was there. */
+/* The later of both, domain by domain. A position of another database replaces what was there. Of LSNs the
+   higher number counts, whatever its timeline: a position that a failover has cut off stays until lineage is
+   asked (judge, replicated.h), which is to be done before it is merged with what comes later. */
 void position_merge(struct position *to, const struct position *from);
 
+/* Moves one domain of a GTID position forward. One that finds no room is left out: whoever reads positions
+   from a database refuses those with more domains. */
+void position_add_gtid(struct position *p, struct position_gtid g);
+
+/* "0-1-42,1-7-3", or nothing, as MariaDB writes it, into the domains of p. False: it is none, or has more
+   domains than there is room for. */
+bool position_read_gtids(struct slice text, struct position *p);
+
 /* For people and INFO: "0/3000148", "0-1-42", "17". */
-#define POSITION_TEXT 160
+#define POSITION_TEXT 176
 const char *position_text(const struct position *p, char out[POSITION_TEXT]);
 
 /* A number that grows with it, for offsets in INFO and lag in bytes or transactions. */
