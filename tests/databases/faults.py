@@ -1,13 +1,12 @@
 """What happens to servers and databases while they are at work. Each fault is done, held for a while, and undone."""
 
 import os
-import pathlib
 import random
-import signal
 import threading
 import time
 
 from harness import wait
+from harness.processes import family, freeze
 from harness.proxy import Proxy
 from harness.servers import StartError
 
@@ -45,44 +44,6 @@ class Behind:
         self.kind = data.kind
         self.url = url
         self.query = data.query
-
-
-def stop(pids):
-    """SIGSTOP, and back when every thread stands still: one of them has to run first to stop the others."""
-    for pid in pids:
-        send(pid, signal.SIGSTOP)
-    for pid in pids:
-        wait.until(lambda: stopped(pid), f"{pid} stops")
-
-
-def stopped(pid):
-    """Whether all threads of a process are stopped, or it has ended."""
-    try:
-        states = [task.read_text().rsplit(")", 1)[1].split()[0] for task in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")]
-    except OSError:
-        return not pathlib.Path(f"/proc/{pid}").exists()
-    return all(state in "TZX" for state in states)
-
-
-def freeze(pids, seconds):
-    """As a machine does that swaps, or is moved to another host."""
-    stop(pids)
-    time.sleep(seconds)
-    for pid in reversed(pids):
-        send(pid, signal.SIGCONT)
-
-
-def send(pid, signo):
-    try:
-        os.kill(pid, signo)
-    except ProcessLookupError:
-        pass
-
-
-def family(pid):
-    """A process and its children."""
-    found = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [pid, *map(int, found)]
 
 
 def start_again(server):

@@ -9,10 +9,11 @@ import time
 import pytest
 
 from harness import wait
+from harness.processes import stop
 from harness.proxy import Proxy
 from harness.resp import Closed
 
-from .faults import Behind, stop
+from .faults import Behind
 from .test_sql import sql_set
 
 LEASE_MS = 600

@@ -6,9 +6,10 @@ import time
 import pytest
 
 from harness import wait
+from harness.processes import family, go_on, stop
 from harness.proxy import Proxy
 
-from .faults import Behind, family, send, signal, stop
+from .faults import Behind
 
 CONNECT_TIMEOUT = 5  # seconds, of Larder
 
@@ -57,8 +58,7 @@ def test_a_server_that_is_stopped(own, on_own, fleet):
             assert c.call("INCR", "n").is_error
             assert slowest_ping(larder, CONNECT_TIMEOUT / 2) < CONNECT_TIMEOUT / 4
         finally:
-            for pid in reversed(processes):
-                send(pid, signal.SIGCONT)
+            go_on(processes)
         wait.until(lambda: not c.call("GET", "n").is_error, "it serves again", 30)
         assert c("GET", "n") in (b"1", b"2")
 

@@ -1,16 +1,14 @@
 """Several Larders on one database behave as one store."""
 
-import os
 import re
-import signal
 import time
 
 import pytest
 
 from harness import servers, wait
 from harness.databases import QueryError
+from harness.processes import family, go_on, stop
 
-from .faults import family, stop
 from .test_sql import sql_set
 
 SERVERS = 3
@@ -192,8 +190,7 @@ def test_a_stopped_database_does_not_stop_the_server(own, on_own, fleet):
             assert c.call("SET", "k", "w").is_error
             assert other("PING") == b"PONG"
         finally:
-            for pid in reversed(pids):
-                os.kill(pid, signal.SIGCONT)
+            go_on(pids)
         wait.until(lambda: not c.call("GET", "k").is_error, "it serves again", 30)
         assert c("GET", "k") in (b"v", b"w")
 

@@ -7,6 +7,7 @@ so that it is not slowed down by the test.
     deaf    the database hears everything, and what it answers is thrown away
     refuse  all connections end, and new ones end at once
     only N  so many bytes of the database's answers go through; then as cut
+    to N    as cut, and the next ones go to this port
 """
 
 import asyncio
@@ -73,6 +74,8 @@ class Switch:
     def change(self, mode):
         mode, *number = mode.split()
         self.left = int(number[0]) if number else 0
+        if mode == "to":
+            self.target, mode = self.left, "cut"
         self.mode = "pass" if mode == "cut" else mode
         if mode == "stall":
             self.open.clear()
