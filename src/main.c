@@ -27,6 +27,7 @@
 #include "exec/executor.h"
 #include "http/http_client.h"
 #include "journal/journal.h"
+#include "replica/urls.h"
 #include "server/workers.h"
 #include "sql/remote.h"
 #include "store/store.h"
@@ -503,9 +504,11 @@ static int cmd_serve(int argc, char **argv)
 {
     struct config config;
     struct error err;
+    struct replica_urls replicas = {0};
     int code;
     config_init(&config);
-    if (config_load(&config, argc, argv, &err) != ST_OK)
+    if (config_load(&config, argc, argv, &err) != ST_OK ||
+        replica_urls_read(config.store, config.replica, &replicas, &err) != ST_OK)
         code = complain(err.text, EXIT_USAGE);
     else if (config.workers > 1 && !is_shared(&config))
         code = complain(
@@ -513,6 +516,7 @@ static int cmd_serve(int argc, char **argv)
             EXIT_USAGE);
     else
         code = serve_and_log(&config);
+    replica_urls_release(&replicas);
     config_release(&config);
     return code;
 }

@@ -40,3 +40,22 @@ const char *hide_password(char *out, size_t cap, const char *url)
         snprintf(out, cap, "%s", url);
     return out;
 }
+
+const char *hide_passwords(char *out, size_t cap, const char *urls)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    while (*urls && used + 1 < cap) {
+        char url[1024], shown[sizeof url + 4];
+        size_t n = strcspn(urls, " ");
+        if (n < sizeof url)
+            snprintf(url, sizeof url, "%.*s", (int)n, urls);
+        else
+            snprintf(url, sizeof url, "***");
+        snprintf(out + used, cap - used, "%s%s", used ? " " : "", hide_password(shown, sizeof shown, url));
+        used += strlen(out + used);
+        urls += n;
+        urls += strspn(urls, " ");
+    }
+    return out;
+}

@@ -8,4 +8,7 @@
    ?password=... Returns out. */
 const char *hide_password(char *out, size_t cap, const char *url);
 
+/* The same for several URLs, separated by spaces. */
+const char *hide_passwords(char *out, size_t cap, const char *urls);
+
 #endif

@@ -42,10 +42,11 @@ static void reply_value(struct call *c, const struct option *o)
 {
     struct buf value = {0};
     config_get(c->executor->config, o, false, &value);
-    if (strcmp(o->name, "store") == 0) {
-        char shown[512];
+    if (o->url) {
+        char shown[8192];
         buf_add(&value, "", 1);
-        reply_bulk_str(c->reply, hide_password(shown, sizeof shown, value.p));
+        reply_bulk_str(c->reply, o->kind == OPT_URLS ? hide_passwords(shown, sizeof shown, value.p)
+                                                     : hide_password(shown, sizeof shown, value.p));
     } else {
         reply_bulk(c->reply, buf_slice(&value));
     }

@@ -47,7 +47,7 @@ __attribute__((format(printf, 2, 3))) static enum status refuse(const struct set
         return error_set(s->err, ST_INVALID, "%s", text);
     }
     char shown[48] = "this value";
-    if (!s->option->secret) {
+    if (!s->option->secret && !s->option->url) {
         size_t n = s->value.n < 40 ? s->value.n : 40;
         snprintf(shown, sizeof shown, "\"%.*s\"%s", (int)n, n ? s->value.p : "", n < s->value.n ? "..." : "");
     }
@@ -74,6 +74,54 @@ static enum status set_string(const struct setting *s)
     char **at = member(s);
     mem_free(*at);
     *at = mem_strndup(s->value);
+    return ST_OK;
+}
+
+/* Where a URL of a list begins: a scheme and "://". */
+static bool starts_url(struct slice s)
+{
+    size_t n = 0;
+    while (n < s.n && ((s.p[n] >= 'a' && s.p[n] <= 'z') || (s.p[n] >= 'A' && s.p[n] <= 'Z')))
+        n++;
+    return n > 0 && s.n - n >= 3 && memcmp(s.p + n, "://", 3) == 0;
+}
+
+/* The length of the first URL: up to a space, or a comma with a URL behind it (a URL may hold commas). */
+static size_t url_length(struct slice s)
+{
+    size_t n = 0;
+    while (n < s.n && s.p[n] != ' ' && s.p[n] != '\t' &&
+           !(s.p[n] == ',' && starts_url(slice_of(s.p + n + 1, s.n - n - 1))))
+        n++;
+    return n;
+}
+
+/* Adds to what the same source has said before, and replaces what another one has. */
+static enum status set_urls(const struct setting *s)
+{
+    struct config *c = s->config;
+    char **at = member(s);
+    struct buf list = {0};
+    struct slice rest = s->value;
+    if (rest.n && memchr(rest.p, '\0', rest.n))
+        return refuse(s, "argument must not contain a NUL byte");
+    if (c->source && c->replica_source == c->source)
+        buf_addf(&list, "%s", *at);
+    while (rest.n) {
+        size_t n = url_length(rest);
+        if (n && !starts_url(rest)) {
+            buf_release(&list);
+            return refuse(s, "argument must be URLs");
+        }
+        if (n)
+            buf_addf(&list, "%s%.*s", list.len ? " " : "", (int)n, rest.p);
+        n += n < rest.n;
+        rest = slice_of(rest.p + n, rest.n - n);
+    }
+    mem_free(*at);
+    *at = mem_strndup(buf_slice(&list));
+    buf_release(&list);
+    c->replica_source = c->source;
     return ST_OK;
 }
 
@@ -219,6 +267,8 @@ static enum status set(const struct setting *s)
     switch (s->option->kind) {
     case OPT_STRING:
         return set_string(s);
+    case OPT_URLS:
+        return set_urls(s);
     case OPT_INT:
         return set_int(s);
     case OPT_OCTAL:
@@ -291,6 +341,7 @@ void config_get(const struct config *c, const struct option *o, bool human, stru
     const void *at = place(c, o);
     switch (o->kind) {
     case OPT_STRING:
+    case OPT_URLS:
         buf_add_slice(out, slice_str(*(char *const *)at));
         break;
     case OPT_INT:
@@ -340,7 +391,7 @@ void config_release(struct config *c)
 {
     const struct option *o;
     for (int i = 0; (o = config_option(i)); i++) {
-        if (o->kind == OPT_STRING)
+        if (o->kind == OPT_STRING || o->kind == OPT_URLS)
             mem_free(*(char *const *)place(c, o));
     }
     mem_free(c->file);

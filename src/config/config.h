@@ -56,6 +56,8 @@ struct config {
     uint64_t tls_handshake_timeout_ms;
     /* the database */
     char *store;
+    char *replica; /* URLs separated by spaces; empty: none */
+    uint64_t replica_max_lag_ms, replica_wait_ms, replica_timeout_ms, failover_wait_ms;
     int64_t durability; /* enum durability */
     uint64_t cache_memory;
     uint64_t page_cache;
@@ -96,10 +98,14 @@ struct config {
     /* lines about what was ignored, each with its end; the caller logs them when the log is open */
     struct buf warnings;
     bool given[CONFIG_OPTIONS_MAX]; /* by place in the table: it has been set, be it to its default */
+    /* Of lists, whose values may be given one by one: which source (the file, the environment, the flags) is
+       being read, and which one the value is from. Values of one source add up; a later source wins. */
+    unsigned source, replica_source;
 };
 
 enum option_kind {
     OPT_STRING,
+    OPT_URLS, /* replica alone: a list, a value of which may be given several times */
     OPT_INT,
     OPT_OCTAL,
     OPT_BOOL,
@@ -114,6 +120,7 @@ struct option {
     enum option_kind kind;
     bool live;           /* CONFIG SET may change it while running */
     bool secret;         /* not shown in logs and messages */
+    bool url;            /* may hold passwords, which are not shown (base/hide.h) */
     bool multi;          /* several words make up the value */
     bool unset;          /* to set it to its default is not the same as to leave it alone */
     size_t offset;       /* in struct config */
@@ -123,7 +130,7 @@ struct option {
                             does in Redis; 0 for our own options, which take no bare number but 0 */
     const char *const *words; /* ENUM: accepted words, the value is the index; ends with NULL */
     const char *const *alias; /* ENUM: pairs of another spelling and its word; ends with NULL; may be NULL */
-    const char *placeholder;  /* STRING: what stands for the value in --help: "PATH" */
+    const char *placeholder;  /* STRING, URLS: what stands for the value in --help: "PATH" */
     const char *accepts;      /* "a port from 0 to 65535": follows "expected" in messages; in the docs */
     const char *summary;      /* one sentence */
     const char *comment;      /* more, for the config file and the docs; may be NULL */

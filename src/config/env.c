@@ -104,6 +104,7 @@ enum status config_load_env(struct config *c, struct error *err)
 {
     struct slice injected = {NULL, 0};
     int n = 0;
+    c->source++;
     for (char **at = environ; at && *at; at++) {
         const char *equals = strchr(*at, '=');
         if (strncmp(*at, ENV_PREFIX, strlen(ENV_PREFIX)) != 0 || !equals)

@@ -155,12 +155,41 @@ static const struct option options[] = {
      .accepts = TIME_FORM,
      .summary = "Close a connection whose handshake takes longer."},
 
-    {.name = "store", .kind = OPT_STRING, AT(store), .initial = "sqlite:larder.db", .group = DATABASE,
+    {.name = "store", .kind = OPT_STRING, .url = true, AT(store), .initial = "sqlite:larder.db", .group = DATABASE,
      .placeholder = "URL", .accepts = "sqlite:PATH, postgres://... or mysql://...",
      .summary = "Where the data is.",
      .comment = "sqlite:PATH is a SQLite database, created when there is none. One server at a time may have it. "
                 "postgres://USER@HOST/DATABASE and mysql://USER@HOST/DATABASE are databases on a server, which any "
                 "number of Larders may share: see docs/databases.md for what such a URL may say."},
+    {.name = "replica", .kind = OPT_URLS, .url = true, .multi = true, AT(replica), .initial = "", .group = DATABASE,
+     .placeholder = "URL...", .accepts = "postgres://... or mysql://..., once for each replica",
+     .summary = "A replica of the database, to read from; give it once for each, at most 15 times.",
+     .comment = "A standby of PostgreSQL, or a replica of MariaDB, that replays what the store's database writes. The "
+                "server follows how far each has got. Reads go there when their consistency allows it: see "
+                "docs/consistency.md. Several URLs in one value are separated by spaces or commas. Not with SQLite and not "
+                "with mode=exclusive, where memory answers."},
+    {.name = "replica-max-lag", .kind = OPT_DURATION, .live = true, AT(replica_max_lag_ms), .initial = "10s",
+     .min = 1, .max = INT32_MAX, .group = DATABASE,
+     .accepts = TIME_FORM,
+     .summary = "A replica that is further behind is not read from.",
+     .comment = "Measured by positions in the database's log, not by clocks."},
+    {.name = "replica-wait", .kind = OPT_DURATION, .live = true, AT(replica_wait_ms), .initial = "0", .max = INT32_MAX,
+     .group = DATABASE,
+     .accepts = TIME_FORM ", 0 for not at all",
+     .summary = "How long a read waits for a database that has what its client has seen, when none does.",
+     .comment = "For reads in session mode while the primary is away, and for servers on a replica alone. Afterwards the "
+                "answer is -STALE."},
+    {.name = "replica-timeout", .kind = OPT_DURATION, AT(replica_timeout_ms), .initial = "500ms", .min = 10,
+     .max = INT32_MAX, .group = DATABASE,
+     .accepts = TIME_FORM ", at least 10ms",
+     .summary = "How long a replica may take for an answer.",
+     .comment = "After that the read goes to the primary, and the replica is not read from until it has answered again "
+                "for a while."},
+    {.name = "failover-wait", .kind = OPT_DURATION, .live = true, AT(failover_wait_ms), .initial = "5s", .max = INT32_MAX,
+     .group = DATABASE,
+     .accepts = TIME_FORM ", 0 for not at all",
+     .summary = "How long commands that need the primary wait while it is away.",
+     .comment = "So that a failover to another host of the store's URL is a pause and no error. For stores with replicas."},
     {.name = "durability", .kind = OPT_ENUM, .live = true, AT(durability), .initial = "always",
      .words = durability_words, .group = DATABASE,
      .accepts = "always, everysec or off",

@@ -57,7 +57,7 @@ static void put_placeholder(struct buf *out, const struct option *o)
         [OPT_INT] = "NUMBER", [OPT_OCTAL] = "MODE",    [OPT_BOOL] = "yes|no",
         [OPT_SIZE] = "SIZE",  [OPT_DURATION] = "TIME", [OPT_OUTPUT_LIMIT] = "CLASS HARD SOFT SECONDS",
     };
-    const char *name = o->kind == OPT_STRING ? o->placeholder : names[o->kind];
+    const char *name = o->placeholder ? o->placeholder : names[o->kind];
     buf_addf(out, "%s", name ? name : "");
     for (int i = 0; o->kind == OPT_ENUM && o->words[i]; i++)
         buf_addf(out, "%s%s", i ? "|" : "", o->words[i]);

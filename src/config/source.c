@@ -91,6 +91,7 @@ enum status config_parse(struct config *c, const char *path, struct slice text, 
 {
     struct arena arena = {0};
     enum status st = ST_OK;
+    c->source++;
     for (int number = 1; text.n && st == ST_OK; number++) {
         char origin[PATH_MAX + 16];
         struct slice *words;
@@ -157,6 +158,7 @@ static int take_flag(int argc, char *const *argv, struct flag *f)
 
 enum status config_load_args(struct config *c, int argc, char *const *argv, struct error *err)
 {
+    c->source++;
     for (int i = 0; i < argc;) {
         if (!is_flag(argv[i]))
             return error_set(err, ST_INVALID, "unexpected argument \"%.60s\"; options start with --",

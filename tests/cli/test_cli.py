@@ -90,6 +90,22 @@ def test_wrong_values_name_option_origin_and_form(tmp_path):
     )
 
 
+def test_replicas_that_cannot_be_are_refused():
+    memory = "answers reads from memory"
+    assert memory in refused("--replica", "postgres://a/x")
+    assert memory in refused("--store", "postgres://a/x?mode=exclusive", "--replica", "postgres://b/x")
+    postgres = ("--store", "postgres://me:s3cret@a,b/x", "--replica")
+    assert refused(*postgres, "mysql://u:s3cret@b/x") == (
+        "--replica: mysql://u:***@b/x cannot be a replica of the store: one is PostgreSQL, the other MariaDB"
+    )
+    assert "no database server" in refused(*postgres, "redis://b/x")
+    assert "several hosts" in refused(*postgres, "postgres://c,d/x")
+    assert 'the database of the store, "x"' in refused(*postgres, "postgres://c/y")
+    assert "prefix and schema" in refused(*postgres, "postgres://c/x?prefix=other_")
+    assert "at most 15" in refused(*postgres, "postgres://c/x", *(["--replica", "postgres://d/x"] * 15))
+    assert "s3cret" not in refused(*postgres, "postgres://u:my s3cret@c/x")
+
+
 def test_unknown_words():
     assert refused("--prot", "1") == '--prot: there is no option "prot"; did you mean port?'
     assert refused("sevre") == 'there is no command "sevre"; larder --help lists them'

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hide.h"
 #include "base/mem.h"
 #include "check.h"
 
@@ -201,6 +202,42 @@ static void secrets_stay_secret(void)
     const struct option *o = config_find(SLICE("requirepass"));
     CHECK_EQ(config_set(&c, o, slice_of("s3\0cret", 7), "--requirepass", &err), ST_INVALID);
     CHECK_STR(err.text, "--requirepass: this value is no value for requirepass: expected a password");
+    config_release(&c);
+}
+
+static void passwords_of_lists_stay_secret(void)
+{
+    char out[200];
+    CHECK_STR(hide_passwords(out, sizeof out, "postgres://u:pw@a/x mysql://b/x postgres://c/x?password=pw"),
+              "postgres://u:***@a/x mysql://b/x postgres://c/x?password=***");
+    CHECK_STR(hide_passwords(out, sizeof out, ""), "");
+    CHECK_STR(hide_passwords(out, 12, "postgres://u:pw@a/x"), "postgres://");
+    check_refused("replica", "postgres://u:my pw@a/x", "--replica",
+                  "--replica: this value is no value for replica: expected postgres://... or mysql://..., "
+                  "once for each replica");
+}
+
+/* Values of one source add up, a later source replaces them. */
+static void lists_add_up(void)
+{
+    struct config c;
+    struct error err;
+    config_init(&c);
+    check_value(&c, "replica", false, "");
+    write_file("replica postgres://a,b/x\nport 7000\nreplica mysql://c mysql://d\n");
+    CHECK_OK(config_load_file(&c, file, &err), &err);
+    check_value(&c, "replica", false, "postgres://a,b/x mysql://c mysql://d");
+    setenv("LARDER_REPLICA", "postgres://e/x,postgres://f,g/x  mysql://h", 1);
+    CHECK_OK(config_load_env(&c, &err), &err);
+    unsetenv("LARDER_REPLICA");
+    check_value(&c, "replica", false, "postgres://e/x postgres://f,g/x mysql://h");
+    char name[] = "--replica", first[] = "postgres://i/x", second[] = "--replica=postgres://j/x";
+    char none[] = "--replica=";
+    char *const flags[] = {name, first, second};
+    CHECK_OK(config_load_args(&c, 3, flags, &err), &err);
+    check_value(&c, "replica", false, "postgres://i/x postgres://j/x");
+    CHECK_OK(config_load_args(&c, 1, (char *const[]){none}, &err), &err);
+    check_value(&c, "replica", false, "");
     config_release(&c);
 }
 
@@ -517,6 +554,8 @@ int main(int argc, char **argv)
     RUN(refusals_name_option_origin_and_form);
     RUN(a_bare_number_is_no_time);
     RUN(secrets_stay_secret);
+    RUN(passwords_of_lists_stay_secret);
+    RUN(lists_add_up);
     RUN(refusals_in_redis_words);
     RUN(unknown_names_suggest);
     RUN(files_are_read);
