@@ -12,6 +12,7 @@
 #include "base/num.h"
 #include "base/words.h"
 #include "config/redis_options.h"
+#include "replica/consistency.h"
 
 /* One value being set: who asks, and where a refusal goes. */
 struct setting {
@@ -219,6 +220,16 @@ static enum status set_enum(const struct setting *s)
     return refuse(s, "argument(s) must be one of the following: %s", all);
 }
 
+static enum status set_consistency(const struct setting *s)
+{
+    struct consistency c;
+    struct error why;
+    if (consistency_parse(s->value, &c, &why) != ST_OK)
+        return refuse(s, "%s", why.text);
+    *(struct consistency *)member(s) = c;
+    return ST_OK;
+}
+
 static bool parse_limit(const struct slice *words, struct output_limit *ret)
 {
     return num_parse_size(words[0], &ret->hard) && num_parse_size(words[1], &ret->soft) &&
@@ -281,6 +292,8 @@ static enum status set(const struct setting *s)
         return set_duration(s);
     case OPT_ENUM:
         return set_enum(s);
+    case OPT_CONSISTENCY:
+        return set_consistency(s);
     case OPT_OUTPUT_LIMIT:
         return set_output_limit(s);
     }
@@ -339,6 +352,7 @@ static void put_output_limit(struct buf *out, const char *name, struct output_li
 void config_get(const struct config *c, const struct option *o, bool human, struct buf *out)
 {
     const void *at = place(c, o);
+    char text[CONSISTENCY_TEXT];
     switch (o->kind) {
     case OPT_STRING:
     case OPT_URLS:
@@ -361,6 +375,9 @@ void config_get(const struct config *c, const struct option *o, bool human, stru
         break;
     case OPT_ENUM:
         buf_addf(out, "%s", o->words[*(const int64_t *)at]);
+        break;
+    case OPT_CONSISTENCY:
+        buf_addf(out, "%s", consistency_text(*(const struct consistency *)at, text));
         break;
     case OPT_OUTPUT_LIMIT:
         put_output_limit(out, "normal",

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/slice.h"
 #include "base/status.h"
+#include "replica/consistency.h"
 
 #define CONFIG_OPTIONS_MAX 320
 
@@ -57,6 +58,7 @@ struct config {
     /* the database */
     char *store;
     char *replica; /* URLs separated by spaces; empty: none */
+    struct consistency read_consistency;
     uint64_t replica_max_lag_ms, replica_wait_ms, replica_timeout_ms, failover_wait_ms;
     int64_t durability; /* enum durability */
     uint64_t cache_memory;
@@ -112,6 +114,7 @@ enum option_kind {
     OPT_SIZE,
     OPT_DURATION,
     OPT_ENUM,
+    OPT_CONSISTENCY,
     OPT_OUTPUT_LIMIT /* client-output-buffer-limit alone */
 };
 

@@ -168,6 +168,13 @@ static const struct option options[] = {
                 "server follows how far each has got. Reads go there when their consistency allows it: see "
                 "docs/consistency.md. Several URLs in one value are separated by spaces or commas. Not with SQLite and not "
                 "with mode=exclusive, where memory answers."},
+    {.name = "read-consistency", .kind = OPT_CONSISTENCY, .live = true, AT(read_consistency), .initial = "strong",
+     .group = DATABASE,
+     .placeholder = "MODE", .accepts = "strong, session, bounded=MILLISECONDS or eventual",
+     .summary = "What reads may be served from, unless a connection or a request says otherwise.",
+     .comment = "strong: the store's database. session: whoever has what this client has written or seen. bounded=500: "
+                "whoever is at most 500 milliseconds behind. eventual: any replica. For new connections; without replicas "
+                "every read is strong."},
     {.name = "replica-max-lag", .kind = OPT_DURATION, .live = true, AT(replica_max_lag_ms), .initial = "10s",
      .min = 1, .max = INT32_MAX, .group = DATABASE,
      .accepts = TIME_FORM,

@@ -243,6 +243,10 @@ static void lists_add_up(void)
 
 static void refusals_in_redis_words(void)
 {
+    check_refused(
+        "read-consistency", "bounded=0", "--read-consistency",
+        "--read-consistency: \"bounded=0\" is no value for read-consistency: expected strong, session, "
+        "bounded=MILLISECONDS or eventual");
     check_refused("maxclients", "x", NULL, "argument couldn't be parsed into an integer");
     check_refused("maxclients", "0", NULL, "argument must be between 1 and 4294967295 inclusive");
     check_refused("timeout", "x", NULL, "argument couldn't be parsed into an integer");
