@@ -33,6 +33,7 @@ const char *status_name(enum status st)
         [ST_MISSING] = "missing",
         [ST_LOST] = "lost",
         [ST_UNKNOWN] = "unknown",
+        [ST_STALE] = "stale",
         [ST_INTERNAL] = "internal",
         [ST_STOP] = "stop",
     };

@@ -17,6 +17,7 @@ enum status {
     ST_MISSING,  /* the thing named does not exist */
     ST_LOST,     /* what was acknowledged is not in the database any more */
     ST_UNKNOWN,  /* a commit whose outcome is not known */
+    ST_STALE,    /* nobody who can be reached has what was asked for */
     ST_INTERNAL, /* a broken invariant of ours */
     ST_STOP      /* a callback's alone: it has seen enough. Its caller ends the walk and returns ST_OK */
 };

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "engine/view.h"
 #include "proto/reply.h"
+#include "replica/consistency.h"
 
 struct executor;
 struct session;
@@ -28,6 +29,9 @@ struct command_result {
         };
         uint32_t wishes; /* all four at once: most commands have none */
     };
+    /* HTTP: behind so many bytes of the answer there is room (TOKEN_TEXT - 1 spaces) for the token of what
+       its transaction has written or seen, which is known only when that has ended; 0: no token is told. */
+    uint32_t token;
 };
 
 /* Adds what one command wants to what those before it do. */
@@ -86,6 +90,7 @@ enum command_flag {
     CMD_NO_MANDATORY_KEYS = 1 << 18,
     CMD_NO_ASYNC_LOADING = 1 << 19,
     CMD_PROTECTED = 1 << 20,    /* only where enable-debug-command allows it; not printed */
+    CMD_ALONE = 1 << 23,        /* its transaction is its own, and ends those before it. Not printed */
     CMD_STOPS_WORKERS = 1 << 21 /* uses what other workers use: they stand still meanwhile (executor.h). Of a
                            container, EXEC: what it runs may do so. Not printed */
 };
@@ -166,6 +171,9 @@ struct command {
     const struct command *subs; /* ends with a NULL name */
     /* For keys marked KEY_VARIABLE: the flags that they have with these arguments. */
     uint32_t (*key_flags)(const struct slice *argv, int argc);
+    /* Of one that stands in front of another command and says how that is read (LARDER.READ): where that
+       begins among the arguments, 0 when they make no sense. NULL: it stands for itself. */
+    int (*reads_as)(const struct slice *argv, int argc, struct consistency *ret);
 };
 
 /* By name, case ignored; NULL when there is none. */

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "exec/executor.h"
+#include "exec/reads.h"
 #include "exec/session.h"
 #include "exec/txn.h"
 
@@ -37,5 +38,7 @@ size_t declare_call(struct executor *s, const struct session *c, const struct co
 {
     if (txn_is_exec(cmd))
         return txn_declare(c, s->view);
+    if (cmd->reads_as && !(cmd = reads_inside(cmd, &argv, &argc, NULL)))
+        return 0;
     return declare_keys(s->view, c->state.db, cmd, argv, argc);
 }

@@ -190,6 +190,7 @@ static void run(struct call *call, size_t mark)
     }
     if (executor->call_arena.next != arena_was)
         arena_reset(&executor->call_arena);
+    call->session->state.unplaced |= trace.wrote;
 
     keep_books(call, start, errors_were, false);
     if (trace.wait > call->result->ticket)
@@ -336,6 +337,7 @@ bool command_stops_workers(const struct session *session, const struct command *
      READONLY   this database cannot be written; write elsewhere
      TRYAGAIN   nothing was done; the same command may work now
      UNCERTAIN  whether the write happened is not known; read before writing again
+     STALE      no database that can be reached has what this client may read
      IOERR      the database could not be read or written; nothing was done
      ERR        damage or a bug: see the server's log
 
@@ -360,6 +362,8 @@ static const char *told_as(enum status st)
         return "TRYAGAIN Nothing was done, another writer is in the way: ";
     case ST_UNKNOWN:
         return "UNCERTAIN The outcome of this write is not known: ";
+    case ST_STALE:
+        return "STALE ";
     case ST_IO:
     case ST_MISSING:
         return "IOERR The database cannot be read or written: ";

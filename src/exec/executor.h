@@ -35,6 +35,7 @@ struct blocking;
 struct http_api;
 struct slowlog;
 struct latency;
+struct replicas;
 
 struct command_stat {
     uint64_t rejected, failed;
@@ -97,6 +98,7 @@ struct server {
     _Atomic uint32_t nblocked;  /* how many those are */
     struct slowlog *slowlog;    /* of stats/, as the next; locks itself */
     struct latency *latency;    /* locks itself */
+    struct replicas *replicas;  /* of the database; NULL: it has none; locks itself */
     char run_id[41];
     int64_t start_us; /* monotonic */
     size_t start_memory;

@@ -88,6 +88,7 @@ void session_reset(struct session *s, bool authenticated)
     s->state.authenticated = authenticated;
     s->state.no_evict = false;
     s->state.reply_mode = SESSION_REPLY_ON;
+    s->state.consistency = s->executor->config->read_consistency;
     txn_end(s);
     session_set_text(s, SESSION_NAME, SLICE(""));
 }

@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 #include "base/slice.h"
+#include "replica/consistency.h"
+#include "store/position.h"
 
 struct blocked;
 struct command;
@@ -76,6 +78,11 @@ struct session_state {
     const struct command *last;                       /* the last command run, for CLIENT LIST */
     struct blocked *blocked;                          /* waits for a key, see block.h; NULL: it does not */
     struct txn_state txn;
+    struct consistency consistency; /* what its reads may be served from */
+    /* What it has written or seen, so far as that is known (replica/replicas.h). unplaced: it has written
+       since, and where that is in the database's log is not known; see session_position in exec/reads.h. */
+    struct position position;
+    bool unplaced;
 };
 
 struct session {
@@ -105,11 +112,13 @@ struct session {
     struct blocked *waits;
 };
 
-/* Fills a zeroed session with what a new connection starts as. */
+/* Fills a zeroed session with what a new connection starts as: it reads from the primary until the caller
+   says otherwise. */
 void session_init(struct session *s, const struct session_ops *ops, bool authenticated);
 void session_release(struct session *s);
 
-/* Back to a new connection's state (RESET), authentication included when a password is required. */
+/* Back to a new connection's state (RESET), authentication included when a password is required. What it has
+   written and seen it has still. */
 void session_reset(struct session *s, bool authenticated);
 
 /* A name; "" when there is none. */

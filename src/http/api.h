@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/slice.h"
 #include "base/status.h"
+#include "exec/reads.h"
 #include "proto/http.h"
 
 struct command;
@@ -72,6 +73,7 @@ struct http_call {
     bool alone;          /* needs a transaction of its own */
     bool outside;        /* has a command that cannot be taken back, see command_goes_outside */
     bool stops_workers;  /* as CMD_STOPS_WORKERS */
+    struct reads reads;  /* what it may be read from */
     int64_t received_us; /* monotonic */
     int64_t timeout_us; /* so long after that it is to be answered, one way or the other; 0: no matter when */
     void *detail;       /* what the route's own functions made of the body */

@@ -159,6 +159,11 @@ static bool needs_database(const struct batch_call *call)
     return true;
 }
 
+static struct reads reads(const struct batch_call *call)
+{
+    return request_of(call)->reads;
+}
+
 static size_t declare(const struct batch_call *call)
 {
     return http_declare(api_of(call->client), request_of(call));
@@ -307,6 +312,7 @@ const struct protocol http_protocol = {
     .goes_outside = goes_outside,
     .stops_workers = stops_workers,
     .needs_database = needs_database,
+    .reads = reads,
     .declare = declare,
     .run = run,
     .fail = fail,

@@ -121,6 +121,8 @@ struct http_call *http_prepare(struct http_api *a, const struct http_request *r,
         x->cmd = NULL;
         x->writes = x->stops_workers = false;
     }
+    x->reads.how = a->executor->config->read_consistency;
+    x->reads.replica = x->cmd && reads_only(x->cmd) && !x->writes && !x->stops_workers;
     return x;
 }
 

@@ -23,6 +23,7 @@ struct batch_call {
     uint32_t db;   /* where its keys are, so far as that is known before the calls ahead of it have run */
     void *request; /* the protocol's own: what the call stands for; NULL: nothing more than the command */
     bool alone;    /* needs a transaction of its own */
+    bool placed;   /* its answer tells where in the database's log it was: see command_result.token */
     int64_t deadline_us; /* from then on it runs, and says that it is too late, rather than wait; 0: none */
     bool keyed;          /* names a key ... */
     struct prefetch key; /* ... that the view prefetches */

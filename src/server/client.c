@@ -224,6 +224,7 @@ struct client *client_new(struct worker *w, struct conn conn, const struct proto
     c->protocol = protocol;
     c->conn = conn;
     session_init(&c->session, &client_session_ops, auth_is_open(config));
+    c->session.state.consistency = config->read_consistency;
     c->session.id = conn.number;
     c->session.fd = conn.fd;
     c->session.unix_socket = conn.local;

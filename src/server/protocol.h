@@ -12,6 +12,7 @@
 #include "base/slice.h"
 #include "base/status.h"
 #include "exec/command.h"
+#include "exec/reads.h"
 
 struct arena;
 struct batch_call;
@@ -78,6 +79,9 @@ struct protocol {
 
     /* Whether it may ask the database for anything. */
     bool (*needs_database)(const struct batch_call *call);
+
+    /* What it may be read from. */
+    struct reads (*reads)(const struct batch_call *call);
 
     /* Declares the keys that it will use (exec/declare.h). Returns how many. */
     size_t (*declare)(const struct batch_call *call);

@@ -62,6 +62,7 @@ static enum parse_result parse(struct client *c, struct arena *arena, struct bat
     if (ret->argc == 0)
         return PARSE_EMPTY;
     ret->cmd = command_find(ret->argv[0]);
+    ret->alone = ret->cmd && (ret->cmd->flags & CMD_ALONE);
     return PARSE_CALL;
 }
 
@@ -100,6 +101,11 @@ static bool needs_database(const struct batch_call *call)
 {
     const struct command *cmd = call->cmd;
     return cmd && (cmd->subs || !(cmd->categories & CAT_CONNECTION));
+}
+
+static struct reads reads(const struct batch_call *call)
+{
+    return reads_of(&call->client->session, call->cmd, call->argv, call->argc);
 }
 
 static size_t declare(const struct batch_call *call)
@@ -204,6 +210,7 @@ const struct protocol resp_protocol = {
     .goes_outside = goes_outside,
     .stops_workers = stops_workers,
     .needs_database = needs_database,
+    .reads = reads,
     .declare = declare,
     .run = run,
     .fail = fail,

@@ -468,6 +468,14 @@ enum status worker_new(struct workers *workers, struct engine *engine, struct wo
     return ST_OK;
 }
 
+void worker_add_engine(struct worker *w, struct engine *engine)
+{
+    executor_add_engine(&w->executor, engine);
+    set_form_limits(w, engine);
+    each_engine(w, set_cache_budget);
+    engine_on_progress(engine, wake_up, w);
+}
+
 static void free_event(struct event *e)
 {
     if (e)

@@ -13,6 +13,9 @@ struct worker;
 enum status worker_new(struct workers *workers, struct engine *engine, struct worker **ret,
                        struct error *err) MUST_CHECK;
 
+/* Before worker_run: one more engine. */
+void worker_add_engine(struct worker *w, struct engine *engine);
+
 /* Serves until it is asked to stop; then sends the replies that are still to be sent (not for ever). */
 enum status worker_run(struct worker *w, struct error *err) MUST_CHECK;
 

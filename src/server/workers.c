@@ -157,6 +157,14 @@ enum status workers_new(struct config *config, const struct protocol *const *pro
     return ST_OK;
 }
 
+void workers_use_replicas(struct workers *t, struct replicas *r, struct engine *const *engines, uint32_t each)
+{
+    t->server.replicas = r;
+    for (uint32_t i = 0; i < t->n; i++)
+        for (uint32_t j = 0; j < each; j++)
+            worker_add_engine(t->workers[i], engines[i * each + j]);
+}
+
 void workers_free(struct workers *t)
 {
     if (!t)

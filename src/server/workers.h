@@ -28,6 +28,7 @@
 
 struct engine;
 struct protocol;
+struct replicas;
 struct workers;
 struct worker;
 
@@ -37,6 +38,11 @@ struct worker;
 enum status workers_new(struct config *config, const struct protocol *const *protocols,
                         struct engine *const *engines, uint32_t n, struct workers **ret,
                         struct error *err) MUST_CHECK;
+
+/* Before workers_run: each worker also has an engine for each replica of the database, worker i those from
+   engines[i * each] on, in the order of r, which it borrows as well. */
+void workers_use_replicas(struct workers *t, struct replicas *r, struct engine *const *engines,
+                          uint32_t each);
 
 /* Serves until workers_stop, SHUTDOWN or a failure; then sends the replies that are still to be sent (not for
    ever) and makes what was committed durable. */

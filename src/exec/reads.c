@@ -1,0 +1,60 @@
+/* Which calls replicas may answer, see reads.h. */
+#include "exec/reads.h"
+
+#include "engine/engine.h"
+#include "exec/executor.h"
+#include "exec/session.h"
+#include "exec/txn.h"
+#include "store/replicated.h"
+
+bool reads_only(const struct command *cmd)
+{
+    uint32_t never =
+        CMD_WRITE | CMD_BLOCKING | CMD_MAY_REPLICATE | CMD_OUTSIDE | CMD_STOPS_WORKERS | CMD_ALONE;
+    return (cmd->flags & CMD_READONLY) && !(cmd->flags & never);
+}
+
+const struct command *reads_inside(const struct command *cmd, const struct slice **argv, int *argc,
+                                   struct consistency *ret_how)
+{
+    struct consistency how;
+    if (cmd && cmd->reads_as) {
+        int at = cmd->reads_as(*argv, *argc, &how);
+        if (at <= 0 || at >= *argc)
+            return NULL;
+        if (ret_how)
+            *ret_how = how;
+        *argv += at;
+        *argc -= at;
+        cmd = command_find((*argv)[0]);
+    }
+    if (cmd && cmd->subs && *argc > 1)
+        cmd = command_find_sub(cmd, (*argv)[1]);
+    return cmd;
+}
+
+enum status session_position(struct call *c, struct position *ret)
+{
+    struct store *store = engine_store(c->executor->engine);
+    struct session_state *state = &c->session->state;
+    if (state->unplaced && store_replicated(store)) {
+        struct position now;
+        enum status st = store->replicated->now(store, &now, c->err);
+        if (st != ST_OK)
+            return st;
+        position_merge(&state->position, &now);
+        state->unplaced = false;
+    }
+    if (store_commits_later(store) && state->position.kind != POSITION_NONE)
+        c->result->ticket = store_last_ticket(store);
+    *ret = state->position;
+    return ST_OK;
+}
+
+struct reads reads_of(const struct session *s, const struct command *cmd, const struct slice *argv, int argc)
+{
+    struct reads r = {.how = s->state.consistency, .need = &s->state.position, .unplaced = s->state.unplaced};
+    cmd = reads_inside(cmd, &argv, &argc, &r.how);
+    r.replica = cmd && reads_only(cmd) && !txn_open(s);
+    return r;
+}

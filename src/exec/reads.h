@@ -1,0 +1,38 @@
+/* What a call may be read from: whether a replica may answer it, in which mode, and what its client has
+   written or seen by then. Where it goes is decided when its transaction begins (server/legs.h). */
+#ifndef LARDER_EXEC_READS_H
+#define LARDER_EXEC_READS_H
+
+#include "exec/command.h"
+#include "replica/consistency.h"
+#include "store/position.h"
+
+struct session;
+
+struct reads {
+    bool replica; /* it only reads, outside of MULTI, and waits for nothing: a replica may answer it */
+    struct consistency how;
+    const struct position *need; /* what its client has written or seen; NULL: nothing */
+    bool unplaced;               /* ... and something more, of which nobody knows where it is in the log */
+};
+
+/* A command of this session, as things are now. What stands behind LARDER.READ is read as that says, all else
+   as the session says. */
+struct reads reads_of(const struct session *s, const struct command *cmd, const struct slice *argv, int argc);
+
+/* Whether a command is of a kind that replicas may answer. */
+bool reads_only(const struct command *cmd);
+
+/* The command that a call comes down to, and its arguments: what LARDER.READ stands in front of, else the
+   call itself; of a container its subcommand. NULL: there is none. *ret_how (may be NULL) is left alone
+   unless the call says how it is read. */
+const struct command *reads_inside(const struct command *cmd, const struct slice **argv, int *argc,
+                                   struct consistency *ret_how);
+
+/* What the session of a call has written or seen, for a token, and what its reply has to wait for before it
+   may tell of it (call->result). Where something is unplaced, a round trip of its own asks the primary how
+   far it has got: so the call is one of a CMD_ALONE command, with no transaction begun or nothing written in
+   it. POSITION_NONE: nothing, or a store that tells no positions. */
+enum status session_position(struct call *c, struct position *ret) MUST_CHECK;
+
+#endif
