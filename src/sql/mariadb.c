@@ -43,6 +43,7 @@ struct mariadb {
     bool tls;            /* is asked for */
     bool several;        /* hosts to choose from */
     bool read_only;      /* this one cannot be written to */
+    bool galera;         /* it is a node of a cluster */
 };
 
 static struct mariadb *mariadb_of(struct remote *c)
@@ -526,6 +527,30 @@ static enum status take_settings(void *arg, const struct remote_row *row)
     return ST_OK;
 }
 
+/* wsrep_on and wsrep_provider, in this order; a server that was built without knows neither. */
+static enum status take_galera(void *arg, const struct remote_row *row)
+{
+    struct mariadb *m = arg;
+    struct slice name = remote_bytes(row, 0), value = remote_bytes(row, 1);
+    if (slice_is(name, "wsrep_on"))
+        m->galera = slice_is(value, "ON");
+    else
+        m->galera &= value.n > 0 && !slice_is(value, "none");
+    return ST_OK;
+}
+
+/* Locks of rows and GET_LOCK are a node's own, and no other node knows of them. */
+static enum status refuse_galera(const struct mariadb *m, struct error *err)
+{
+    if (!m->galera)
+        return ST_OK;
+    return error_set(
+        err, ST_INVALID,
+        "%s is a node of a Galera cluster: its locks hold on one node alone, and servers on two of"
+        " them would overwrite what the other has acknowledged",
+        m->base.place);
+}
+
 static enum status set_up(struct mariadb *m, struct error *err)
 {
     char text[512];
@@ -541,12 +566,17 @@ static enum status set_up(struct mariadb *m, struct error *err)
     struct request settings = {
         .text = "SELECT @@max_allowed_packet, @@read_only", .fn = take_settings, .arg = m};
     remote_add(&m->base, &settings);
+    struct request galera = {.text = "SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_provider')",
+                             .fn = take_galera,
+                             .arg = m};
+    remote_add(&m->base, &galera);
     snprintf(m->base.server, sizeof m->base.server, "mariadb %.40s", mysql_get_server_info(m->conn));
     m->base.server[strcspn(m->base.server, "-")] = '\0';
     if (!mariadb_connection(m->conn) || mysql_get_server_version(m->conn) < 100600)
         return error_set(err, ST_INVALID, "%s: MariaDB 10.6 or later is needed, this is %s", m->base.place,
                          mysql_get_server_info(m->conn));
-    return run(&m->base, err);
+    enum status st = run(&m->base, err);
+    return st == ST_OK ? refuse_galera(m, err) : st;
 }
 
 /* One that can only be read is passed over when there are others. */
