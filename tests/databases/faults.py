@@ -70,6 +70,7 @@ class Faults:
     def __init__(self, site, seed, seconds):
         self.site = site
         self.seconds = seconds
+        self.held, self.between = HELD, (0.1, 1.0)  # seconds
         self.random = random.Random(seed)
         self.problems = []
         self.done = []
@@ -101,7 +102,7 @@ class Faults:
             while not self.problems:
                 r.shuffle(faults)
                 for fault in faults:
-                    time.sleep(r.uniform(0.1, 1.0))
+                    time.sleep(r.uniform(*self.between))
                     fault(self, r)
                     self.done.append(fault.__name__)
                 if time.monotonic() > self.until:
@@ -120,7 +121,7 @@ class Faults:
         start_again(server)
 
     def freeze_server(self, r):
-        freeze([r.choice(self.site.servers).pid], r.uniform(*HELD))
+        freeze([r.choice(self.site.servers).pid], r.uniform(*self.held))
 
     def cut(self, r):
         for proxy in r.sample(self.site.proxies, r.randint(1, len(self.site.proxies))):
@@ -138,13 +139,13 @@ class Faults:
     def _for_a_while(self, mode, r):
         proxy = r.choice(self.site.proxies)
         proxy.tell(mode)
-        time.sleep(r.uniform(*HELD))
+        time.sleep(r.uniform(*self.held))
         proxy.tell("cut")  # what a deaf one missed is lost, and what stalled goes no further
 
     def resume(self, r):
         proxy = r.choice(self.site.proxies)
         proxy.tell("stall")
-        time.sleep(r.uniform(*HELD))
+        time.sleep(r.uniform(*self.held))
         proxy.tell("pass")
 
     # --- the database
@@ -164,7 +165,7 @@ class Faults:
         self.site.database.start()
 
     def freeze_database(self, r):
-        freeze(family(self.site.database.process.pid), r.uniform(*HELD))
+        freeze(family(self.site.database.process.pid), r.uniform(*self.held))
 
     def end_sessions(self, _):
         """As an administrator does, or a pooler that has had enough."""

@@ -151,10 +151,11 @@ class Client:
         server = self.crowd.servers[self.at % len(self.crowd.servers)]
         if self.token is None:
             self.session = next(self.crowd.sessions)
+        mode = "eventual" if self.crowd.careless else self.mode
         if self.protocol == "http":
-            self.way = HttpWay(server, self.mode, self.bound, self.token and self.token[1])
+            self.way = HttpWay(server, mode, self.bound, self.token and self.token[1])
         else:
-            self.way = RespWay(server, self.mode, self.bound, self.token and self.token[1], self.protocol == "each")
+            self.way = RespWay(server, mode, self.bound, self.token and self.token[1], self.protocol == "each")
         if self.token:
             self.join(self.token[0])
 
@@ -315,8 +316,10 @@ MODES = [
 class ModeCrowd:
     """A client for each mode and way, or several."""
 
-    def __init__(self, servers, times=1, seed=0, modes=MODES):
+    def __init__(self, servers, times=1, seed=0, modes=MODES, careless=False):
+        """`careless`: all read as eventual, whatever they say afterwards."""
         self.servers = servers
+        self.careless = careless
         self.random = random.Random(seed)
         self.sessions, self.names = itertools.count(1), itertools.count(1)
         self.tokens = collections.deque(maxlen=20)

@@ -64,6 +64,7 @@ class Database:
         """`settings` are more of those that its configuration file has."""
         self.durable = durable
         self.settings = settings or {}
+        self.env = {}  # of the server alone
         self.user = unprivileged(*self.users)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"larder-{self.kind}-"))
         os.chmod(self.folder, 0o755)
@@ -107,7 +108,7 @@ class Database:
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 self.argv(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                env=self.environment(), preexec_fn=end_with_us, user=self.user if os.getuid() == 0 else None,
+                env={**self.environment(), **self.env}, preexec_fn=end_with_us, user=self.user if os.getuid() == 0 else None,
                 start_new_session=True,
             )  # fmt: skip
 

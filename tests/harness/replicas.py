@@ -81,7 +81,10 @@ class Cluster:
     def url(self, name, *nodes, through=False, **options):
         """The nodes' URL for a store: all of them unless some are given, so that a failover is followed. `through`: on the
         ways that can be cut."""
-        ports = [(self.way(n) if through else n).port for n in nodes or self.nodes]
+        return self.url_at(name, *((self.way(n) if through else n).port for n in nodes or self.nodes), **options)
+
+    def url_at(self, name, *ports, **options):
+        """The same on these ports, which lead to nodes."""
         hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
         one = self.first.url(name, user=self.user, tcp=True, **options)
         return one.replace(f"127.0.0.1:{self.first.port}", hosts)
