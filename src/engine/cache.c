@@ -68,7 +68,7 @@ uint32_t cache_hash(uint32_t db, struct slice key)
     return (uint32_t)hash_bytes(key, db);
 }
 
-static struct row *peek(const struct cache *c, uint32_t db, struct slice key, uint32_t hash)
+struct row *cache_peek(const struct cache *c, uint32_t db, struct slice key, uint32_t hash)
 {
     struct map_link *l = map_first(&c->rows, hash);
     while (l && !(l->hash == hash && l->tag == db && slice_eq(row_key(row_of(l)), key)))
@@ -78,7 +78,7 @@ static struct row *peek(const struct cache *c, uint32_t db, struct slice key, ui
 
 struct row *cache_find(struct cache *c, uint32_t db, struct slice key, uint32_t hash)
 {
-    struct row *r = peek(c, db, key, hash);
+    struct row *r = cache_peek(c, db, key, hash);
     if (r) {
         if (r->heat < ROW_HEAT_MAX)
             r->heat++;

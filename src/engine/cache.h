@@ -37,6 +37,9 @@ uint32_t cache_hash(uint32_t db, struct slice key);
 /* The row under a key or NULL. Counts a hit or a miss. */
 struct row *cache_find(struct cache *c, uint32_t db, struct slice key, uint32_t hash);
 
+/* The same; it is no use of the row, and nothing is counted. */
+struct row *cache_peek(const struct cache *c, uint32_t db, struct slice key, uint32_t hash);
+
 /* Hints for a key that will be looked up soon, so that memory comes in while other work is done: first its
    bucket, when that is there the first row in it, when that is there the row itself if it is another. */
 void cache_fetch_bucket(const struct cache *c, uint32_t hash);

@@ -153,7 +153,7 @@ bool engine_counts(const struct engine *e, uint32_t db, int64_t *ret_keys, int64
 
 /* Rows and what memory knows of collections share one budget; memos cannot take more than half of it. What
    the store keeps until it is in the tables is bounded by journal-max. */
-static void keep_budget(struct engine *e)
+void engine_keep_budget(struct engine *e)
 {
     struct view *v = &e->view;
     memos_trim(&v->memos, cache_budget(v->cache) / 2);
@@ -282,7 +282,7 @@ void engine_step(struct engine *e)
     view_step(v);
     v->call.look_only = false;
     arena_reset(&v->call.scratch);
-    keep_budget(e);
+    engine_keep_budget(e);
 }
 
 struct engine_trace engine_leave(struct engine *e, bool keep)
@@ -304,7 +304,7 @@ struct engine_trace engine_leave(struct engine *e, bool keep)
     v->call.wrote = v->call.steps_wrote = v->call.flushed = false;
     e->steps = e->steps_dirty = 0;
     arena_reset(&v->call.scratch);
-    keep_budget(e);
+    engine_keep_budget(e);
     return (struct engine_trace){.wrote = wrote, .wait = wait};
 }
 
@@ -353,7 +353,7 @@ enum status engine_commit(struct engine *e, int64_t *ret_ticket, struct error *e
         e->progress.durable = e->last;
         e->failed = false;
     }
-    keep_budget(e);
+    engine_keep_budget(e);
     e->stats.commits++;
     histogram_add(&e->stats.commit_us, (uint64_t)(clock_mono_us() - start));
     return ST_OK;

@@ -37,4 +37,7 @@ enum status engine_load_dbs(struct engine *e, struct error *err) MUST_CHECK;
 /* What every transaction begins with; on failure it has ended. changed: another process has written. */
 enum status engine_begun(struct engine *e, bool changed, struct error *err) MUST_CHECK;
 
+/* Drops what memory need not have until what it has fits the budget. */
+void engine_keep_budget(struct engine *e);
+
 #endif

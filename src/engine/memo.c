@@ -78,11 +78,17 @@ void memos_add(struct memos *t, struct memo *m)
     memos_count(t, m);
 }
 
-void memos_drop(struct memos *t, struct memo *m)
+void memos_remove(struct memos *t, struct memo *m)
 {
     map_remove(&t->by_id, &m->link);
     unlink_use(t, m);
     t->bytes -= m->counted;
+    m->counted = 0;
+}
+
+void memos_drop(struct memos *t, struct memo *m)
+{
+    memos_remove(t, m);
     memo_free(m);
 }
 

@@ -60,6 +60,7 @@ struct memos {
 void memos_release(struct memos *t);
 struct memo *memos_find(struct memos *t, int64_t id); /* counts as a use */
 void memos_add(struct memos *t, struct memo *m);
+void memos_remove(struct memos *t, struct memo *m); /* the caller owns it */
 void memos_drop(struct memos *t, struct memo *m);
 void memos_drop_touched(struct memos *t);
 void memos_drop_all(struct memos *t);
