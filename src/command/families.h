@@ -17,6 +17,7 @@ extern const struct command bitfield_commands[];
 extern const struct command client_commands[];
 extern const struct command config_commands[];
 extern const struct command connection_commands[];
+extern const struct command consistency_commands[];
 extern const struct command counter_commands[];
 extern const struct command debug_commands[];
 extern const struct command expire_commands[];

@@ -17,7 +17,9 @@ static const struct {
     {"set", "Sets"},
     {"sorted-set", "Sorted sets"},
     {"transactions", "Transactions"},
+    {"consistency", "Consistency"},
     {"connection", "Connection"},
+    {"cluster", "Cluster"},
     {"server", "Server"},
 };
 

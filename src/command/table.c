@@ -13,23 +13,41 @@
 #include "base/num.h"
 
 static const struct command *const families[] = {
-    string_commands,       counter_commands,
-    range_commands,        lcs_commands,
-    bit_commands,          bitfield_commands,
-    key_commands,          object_commands,
-    expire_commands,       scan_commands,
-    connection_commands,   client_commands,
-    introspect_commands,   config_commands,
-    info_commands,         server_commands,
-    memory_commands,       slowlog_commands,
-    latency_commands,      debug_commands,
-    txn_commands,          zset_commands,
-    zset_range_commands,   zset_pop_commands,
-    zset_combine_commands, list_commands,
-    list_move_commands,    hash_commands,
-    hash_expire_commands,  hash_ex_commands,
-    set_commands,          set_algebra_commands,
-    sort_commands,         NULL,
+    string_commands,
+    counter_commands,
+    range_commands,
+    lcs_commands,
+    bit_commands,
+    bitfield_commands,
+    key_commands,
+    object_commands,
+    expire_commands,
+    scan_commands,
+    connection_commands,
+    client_commands,
+    introspect_commands,
+    config_commands,
+    info_commands,
+    server_commands,
+    memory_commands,
+    slowlog_commands,
+    latency_commands,
+    debug_commands,
+    txn_commands,
+    zset_commands,
+    zset_range_commands,
+    zset_pop_commands,
+    zset_combine_commands,
+    list_commands,
+    list_move_commands,
+    hash_commands,
+    hash_expire_commands,
+    hash_ex_commands,
+    set_commands,
+    set_algebra_commands,
+    sort_commands,
+    consistency_commands,
+    NULL,
 };
 
 /* In no list and without a name to find them by. */
@@ -40,13 +58,14 @@ static const struct command *const internal[] = {
 
 #define MAX_COMMANDS 512
 #define SLOTS        1024 /* a power of two, well above MAX_COMMANDS */
-#define MAX_NAME     16   /* of a command; a subcommand's is compared byte by byte */
+#define MAX_NAME     24   /* of a command; a subcommand's is compared byte by byte */
+#define WHOLE_NAME   16   /* what the folded words have all of */
 
 struct slot {
     uint64_t head, tail;       /* the folded name */
     const struct command *cmd; /* NULL: free */
     uint8_t length;
-    bool letters; /* nothing but letters: equal folded words mean equal names */
+    bool letters; /* nothing but letters, and not too many: equal folded words mean equal names */
 };
 
 struct entry {
@@ -195,7 +214,7 @@ static void add_name(const struct command *c)
 {
     struct slice name = slice_str(c->name);
     assert(name.n > 0 && name.n <= MAX_NAME && !command_find(name));
-    struct slot s = {.cmd = c, .length = (uint8_t)name.n, .letters = true};
+    struct slot s = {.cmd = c, .length = (uint8_t)name.n, .letters = name.n <= WHOLE_NAME};
     fold_name(name, &s.head, &s.tail);
     for (size_t i = 0; i < name.n; i++)
         s.letters = s.letters && name.p[i] >= 'a' && name.p[i] <= 'z';

@@ -5,6 +5,7 @@
 #include "exec/executor.h"
 #include "exec/session.h"
 #include "exec/txn.h"
+#include "replica/token.h"
 #include "store/replicated.h"
 
 bool reads_only(const struct command *cmd)
@@ -48,6 +49,34 @@ enum status session_position(struct call *c, struct position *ret)
     if (store_commits_later(store) && state->position.kind != POSITION_NONE)
         c->result->ticket = store_last_ticket(store);
     *ret = state->position;
+    return ST_OK;
+}
+
+enum status session_take_token(struct session *s, struct slice text, struct error *refusal, struct error *err)
+{
+    struct store *store = engine_store(s->executor->engines[0]);
+    struct error why;
+    struct position p;
+    enum lineage lineage = LINEAGE_FOREIGN; /* a store that tells no positions knows none either */
+    refusal->code = ST_OK;
+    if (token_read(text, &p, &why) != ST_OK) {
+        error_set(refusal, ST_INVALID, "BADTOKEN %.200s", why.text);
+        return ST_OK;
+    }
+    if (p.kind == POSITION_NONE)
+        return ST_OK;
+    if (store_replicated(store)) {
+        enum status st = store->replicated->judge(store, &p, &lineage, err);
+        if (st != ST_OK)
+            return st;
+    }
+    if (lineage == LINEAGE_FOREIGN)
+        error_set(refusal, ST_INVALID, "FOREIGNTOKEN the token is of another database");
+    else if (lineage == LINEAGE_LOST)
+        error_set(refusal, ST_LOST,
+                  "LOSTWRITES a failover has lost writes that this token has seen acknowledged");
+    else
+        position_merge(&s->state.position, &p);
     return ST_OK;
 }
 

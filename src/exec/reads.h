@@ -35,4 +35,11 @@ const struct command *reads_inside(const struct command *cmd, const struct slice
    it. POSITION_NONE: nothing, or a store that tells no positions. */
 enum status session_position(struct call *c, struct position *ret) MUST_CHECK;
 
+/* Merges the position of a token into what the session has written or seen. Whether it lies on the history of
+   this database, the primary's store knows: one that a failover has cut off must be neither waited for nor
+   taken for reached. A token that is no good changes nothing, and is told in *refusal (code ST_OK: it is
+   good): "BADTOKEN ...", "FOREIGNTOKEN ...", "LOSTWRITES ...". */
+enum status session_take_token(struct session *s, struct slice text, struct error *refusal,
+                               struct error *err) MUST_CHECK;
+
 #endif

@@ -1,0 +1,115 @@
+"""Modes of reads and tokens on one server: what is taken, what is refused and changes nothing. What the modes promise over
+replicas is tested in tests/databases."""
+
+import base64
+import struct
+
+import pytest
+
+HUGE = b"x" * 65536
+NOTHING = b"AQAAAAAAAAAAAAAAAAAAABSXfLA"  # the token of a client that has neither written nor seen anything
+
+
+def lsn_of_nobody():
+    """A sound token of a PostgreSQL that nobody has."""
+    body = struct.pack("<BBHIQQ", 1, 1, 0, 3, 99, 0x3000148)
+    crc = 0xFFFFFFFF
+    for byte in body:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return base64.urlsafe_b64encode(body + struct.pack("<I", crc ^ 0xFFFFFFFF)).rstrip(b"=")
+
+
+def error(c, *command):
+    reply = c.call(*command)
+    assert reply.is_error, (command, reply)
+    return reply.plain().decode() if isinstance(reply.plain(), bytes) else str(reply.plain())
+
+
+def test_a_connection_has_a_mode(larder):
+    with larder.connect() as a, larder.connect() as b:
+        assert a("LARDER.CONSISTENCY") == b"strong"
+        for words, told in (
+            (["SESSION"], b"session"),
+            (["bounded", "500"], b"bounded=500"),
+            (["Bounded=7"], b"bounded=7"),
+            (["BOUNDED", "86400000"], b"bounded=86400000"),
+            (["eventual"], b"eventual"),
+        ):
+            assert a("LARDER.CONSISTENCY", *words) == b"OK"
+            assert a("LARDER.CONSISTENCY") == told
+        assert b("LARDER.CONSISTENCY") == b"strong"
+        assert a("RESET") == b"RESET"
+        assert a("LARDER.CONSISTENCY") == b"strong"
+        assert a("READONLY") == b"OK"
+        assert a("LARDER.CONSISTENCY") == b"eventual"
+        assert a("READWRITE") == b"OK"
+        assert a("LARDER.CONSISTENCY") == b"strong"
+
+
+BAD_MODES = [[""], ["weak"], [HUGE], ["BOUNDED"], ["STRONG", "5"], ["BOUNDED", "5", "5"]] + [
+    ["BOUNDED", bound] for bound in ("0", "-1", "1000000000000000000", "99999999999999999999", "1e3", "1.5", "", " 5", HUGE)
+]
+
+
+@pytest.mark.parametrize("words", BAD_MODES, ids=lambda w: "-".join(str(x)[:12] for x in w))
+def test_a_mode_that_is_none_changes_nothing(client, words):
+    client("SET", "k", "v")
+    client("LARDER.CONSISTENCY", "BOUNDED", "9")
+    assert error(client, "LARDER.CONSISTENCY", *words).startswith("ERR ")
+    assert client("LARDER.CONSISTENCY") == b"bounded=9"
+    if len(words) == 1 or words[0] == "BOUNDED" and len(words) == 2:
+        assert error(client, "LARDER.READ", *words, "GET", "k").startswith("ERR ")
+
+
+def test_a_command_has_a_mode_of_its_own(client):
+    client("SET", "k", "v")
+    client("RPUSH", "l", "a", "b")
+    for mode in (["STRONG"], ["session"], ["bounded", "1"], ["bounded=50"], ["EVENTUAL"]):
+        assert client("LARDER.READ", *mode, "GET", "k") == b"v"
+        assert client("LARDER.READ", *mode, "LRANGE", "l", "0", "-1") == [b"a", b"b"]
+        assert client("LARDER.READ", *mode, "OBJECT", "ENCODING", "l") == client("OBJECT", "ENCODING", "l")
+        assert client("LARDER.READ", *mode, "GET", "absent") is None
+        assert error(client, "LARDER.READ", *mode, "GET", "l").startswith("WRONGTYPE")
+    assert client("LARDER.CONSISTENCY") == b"strong"
+    assert client("COMMAND", "GETKEYS", "LARDER.READ", "BOUNDED", "5", "MGET", "k", "l")[0] == b"k"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["SET k w", "DEL k", "INCR n", "BLPOP l 0", "MULTI", "EXEC", "WATCH k", "PING", "SELECT 1", "INFO", "WAIT 0 0", "NOSUCH",
+     "LARDER.READ STRONG GET k", "LARDER.TOKEN", "OBJECT", "CONFIG GET port", "GETDEL k"],
+)
+def test_what_does_not_only_read_is_refused_inside(client, command):
+    client("SET", "k", "v")
+    assert error(client, "LARDER.READ", "EVENTUAL", *command.split()) == "ERR LARDER.READ is for one command that only reads"
+    assert client("GET", "k") == b"v"
+    assert client("PING") == b"PONG"
+
+
+def test_inside_exec_everything_is_the_primarys(client):
+    client("SET", "k", "old")
+    assert client("MULTI") == b"OK"
+    for command in (["SET", "k", "new"], ["LARDER.READ", "EVENTUAL", "GET", "k"], ["READONLY"], ["GET", "k"]):
+        assert client(*command) == b"QUEUED"
+    assert client("EXEC") == [b"OK", b"new", b"OK", b"new"]
+    assert client("LARDER.CONSISTENCY") == b"eventual"
+    client("MULTI")
+    assert error(client, "LARDER.TOKEN").startswith("ERR ")
+    assert error(client, "EXEC").startswith("EXECABORT")
+
+
+def test_a_token_that_is_none_changes_nothing(client):
+    assert client("LARDER.TOKEN") == NOTHING
+    assert client("LARDER.TOKEN", NOTHING) == b"OK"
+    flipped = [NOTHING[:i] + bytes([NOTHING[i] ^ 1]) + NOTHING[i + 1 :] for i in range(len(NOTHING))]
+    for token in ["", "x", "=", "\0", NOTHING[:-1], NOTHING[1:], NOTHING + b"A", HUGE, b"A" * 255, *flipped]:
+        assert error(client, "LARDER.TOKEN", token).startswith("BADTOKEN "), token
+    assert error(client, "LARDER.TOKEN", NOTHING, NOTHING).startswith("ERR ")
+    assert client("LARDER.TOKEN") == NOTHING
+
+
+def test_a_token_of_another_database_is_told_so(client):
+    assert error(client, "LARDER.TOKEN", lsn_of_nobody()).startswith("FOREIGNTOKEN ")
+    assert client("LARDER.TOKEN") == NOTHING
