@@ -1,5 +1,6 @@
 /* Logfmt lines on standard error or in a file: ts=... level=info msg="..." name=value.
-   Library code never logs; net, server and main do. Keys and values never appear at info or above. */
+   Library code never logs; net, server, replica and main do. Keys and values never appear at info or above.
+ */
 #ifndef LARDER_BASE_LOG_H
 #define LARDER_BASE_LOG_H
 

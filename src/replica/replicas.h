@@ -1,6 +1,6 @@
 /* The primary and its replicas as this process knows them: who is there, how far each has got, how old what
-   it has may be at most. A thread of its own (monitor.c) asks all of them every 250 ms; workers tell what
-   their transactions learn. Everything here locks itself and never waits for a database.
+   it has may be at most. Threads of its own (monitor.c), one for each, ask them every 250 ms; workers tell
+   what their transactions learn. Everything here locks itself and never waits for a database.
 
    A replica is in rotation when its last three checks were good and it is at most replica-max-lag behind; it
    leaves at once when a worker's transaction timed out on it (replicas_failed), else after three bad checks.
@@ -26,7 +26,8 @@ struct replicas_options {
     const char *primary;     /* URL; of a server on a standby alone (read-only): the standby's */
     const char *const *urls; /* the replicas */
     uint32_t n;
-    uint32_t max_lag_ms, timeout_ms, failover_wait_ms;
+    uint32_t databases;
+    uint32_t max_lag_ms, timeout_ms;
     bool read_only; /* there is no primary to write to */
 };
 
@@ -49,11 +50,20 @@ int64_t replicas_age_us(struct replicas *r, const struct position *at);
 /* A worker's transaction on i (0: the primary, then a commit's position) learned that it is at p. */
 void replicas_learned(struct replicas *r, uint32_t i, const struct position *p);
 
-/* A worker's transaction on i failed or timed out: it leaves the rotation at once. */
+/* A worker's transaction on i failed or timed out: it leaves the rotation at once. The primary is asked
+   whether it is still there. */
 void replicas_failed(struct replicas *r, uint32_t i, const char *why);
 
-/* How many replicas have replayed p (WAIT). */
+/* How many replicas have replayed p (WAIT). Those that have not are asked more often for a second: ask again
+   after 10 ms. */
 uint32_t replicas_reached(struct replicas *r, const struct position *p);
+
+/* Whether the primary is believed away: it has not answered several checks in a row, or one for long. After
+   replicas_failed(r, 0, ...) that is known within a moment. Writers are held meanwhile (failover-wait). */
+bool replicas_primary_away(struct replicas *r);
+
+/* CONFIG SET. */
+void replicas_set_max_lag(struct replicas *r, uint32_t ms);
 
 /* The primary's latest sampled position. */
 void replicas_primary(struct replicas *r, struct position *ret);
