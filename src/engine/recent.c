@@ -1,9 +1,10 @@
 /* A view whose memory outlives its batches, over a store that has nothing (store/blank.h).
 
    Rows come from other engines' views as they are, with their collections' memos, and only change hands. In
-   here a row's ticket is the moment as of which it is true, its seq is where its positions are, and the id of
-   a collection is one of our own, so that no row can ever be seen with items of another snapshot: after a
-   RENAME two keys of different age would have the same id in the tables. */
+   here a row's ticket is the moment as of which it is true, its seq is the number of its snapshot and where
+   that one's positions are, and the id of a collection is one of our own, so that no row can ever be seen
+   with items of another snapshot: after a RENAME two keys of different age would have the same id in the
+   tables. */
 #include "engine/recent.h"
 
 #include <assert.h>
@@ -19,15 +20,18 @@
 #define MAX_SHARE  16 /* of the budget, that a row with its collection may take: 1/16 */
 #define MAX_WANTED 4096
 
+/* The positions of a snapshot, and of later ones that had the same. */
 struct recent_place {
     struct position admitted, seen;
+    int64_t since; /* the number of the first of them */
 };
 
 struct recent {
     struct store *store;
     struct engine *engine;
-    int64_t clock_us; /* what the database's clock is ahead of the monotonic one */
-    int64_t next_id;  /* of a collection */
+    int64_t clock_us;  /* what the database's clock is ahead of the monotonic one */
+    int64_t next_id;   /* of a collection */
+    int64_t snapshots; /* ever */
     struct recent_place places[PLACES];
     int64_t nplaces;        /* ever; the last PLACES of them are known */
     struct key_ref *wanted; /* db is the one that clients select */
@@ -88,16 +92,24 @@ static bool same_position(const struct position *a, const struct position *b)
            position_reached(b, a);
 }
 
-/* Where the positions of a snapshot are. */
-static int64_t place_of(struct recent *r, const struct recent_snapshot *s)
+/* Where the positions of a snapshot are, in places. */
+static int64_t find_place(struct recent *r, const struct recent_snapshot *s)
 {
     for (int64_t i = r->nplaces - 1; i >= 0 && i >= r->nplaces - LOOK_BACK; i--) {
         const struct recent_place *p = &r->places[i % PLACES];
         if (same_position(&p->admitted, &s->admitted) && same_position(&p->seen, &s->seen))
-            return i;
+            return i % PLACES;
     }
-    r->places[r->nplaces % PLACES] = (struct recent_place){s->admitted, s->seen};
-    return r->nplaces++;
+    int64_t at = r->nplaces++ % PLACES;
+    r->places[at] = (struct recent_place){s->admitted, s->seen, r->snapshots};
+    return at;
+}
+
+/* Those of a row, or NULL: others have taken their place. */
+static const struct recent_place *place_of(const struct recent *r, const struct row *row)
+{
+    const struct recent_place *p = &r->places[row->seq % PLACES];
+    return row->seq / PLACES >= p->since ? p : NULL;
 }
 
 /* Whether a GTID that is needed was written by the server that has written what was read. After a failover
@@ -125,13 +137,12 @@ static bool reached(const struct position *at, const struct position *need)
 }
 
 /* Whether a row was read at or after a session's position. What the session sees with it has to be known,
-   too, or it might go back later. */
+   too, or it might go back later; and that what was read lies on one history. */
 static bool session_may(const struct recent *r, const struct row *row, const struct position *need)
 {
-    if (row->seq < r->nplaces - PLACES)
-        return false;
-    const struct recent_place *p = &r->places[row->seq % PLACES];
-    return p->seen.kind != POSITION_NONE && reached(&p->admitted, need);
+    const struct recent_place *p = place_of(r, row);
+    return p && p->seen.kind != POSITION_NONE && reached(&p->admitted, need) &&
+           reached(&p->seen, &p->admitted);
 }
 
 /* ---- serving ---- */
@@ -152,10 +163,9 @@ static const struct row *find(const struct view *v, const struct key_ref *k)
     return cache_peek(v->cache, k->db, k->key, cache_hash(k->db, k->key));
 }
 
-static bool meets(struct recent *r, const struct key_ref *k, const struct recent_demand *d)
+static bool meets(struct recent *r, const struct row *row, const struct recent_demand *d)
 {
     struct view *v = &r->engine->view;
-    const struct row *row = find(v, k);
     if (!row || row->ticket < d->as_of_us || may_have_expired(v, row))
         return false;
     if (row->ext && !memos_find(&v->memos, row_items(row).id))
@@ -169,19 +179,23 @@ static void want(struct recent *r, const struct key_ref *k)
         VEC_PUSH(r->wanted, r->nwanted, r->wanted_cap) = *k;
 }
 
-bool recent_serves(struct recent *r, const struct recent_demand *d, struct position *seen)
+bool recent_serves(struct recent *r, const struct recent_demand *d, struct recent_served *ret)
 {
+    static const struct position not_known = {.kind = POSITION_NONE};
     struct view *v = &r->engine->view;
     const struct key_ref *keys = v->declared.keys;
     size_t n = v->declared.n;
-    bool all = n > 0;
-    for (size_t i = 0; i < n && all; i++)
-        all = meets(r, &keys[i], d);
-    for (size_t i = 0; i < n; i++) {
-        if (!all)
-            want(r, &keys[i]);
-        else if (d->need)
-            position_merge(seen, &r->places[find(v, &keys[i])->seq % PLACES].seen);
+    const struct row *first = n ? find(v, &keys[0]) : NULL;
+    bool all = meets(r, first, d);
+    for (size_t i = 1; i < n && all; i++) {
+        const struct row *row = find(v, &keys[i]);
+        all = meets(r, row, d) && row->seq == first->seq;
+    }
+    for (size_t i = 0; i < n && !all; i++)
+        want(r, &keys[i]);
+    if (all && ret) {
+        const struct recent_place *p = place_of(r, first);
+        *ret = (struct recent_served){first->ticket, p ? &p->seen : &not_known};
     }
     view_undeclare(v);
     return all;
@@ -236,8 +250,7 @@ static void put(struct view *v, struct row *row, struct row *old)
     row_free(old);
 }
 
-static void take(struct recent *r, struct view *from, const struct key_ref *k, int64_t as_of_us,
-                 int64_t place)
+static void take(struct recent *r, struct view *from, const struct key_ref *k, int64_t as_of_us, int64_t seq)
 {
     struct view *v = &r->engine->view;
     uint32_t number = from->dbs.rows[k->db].number, hash = cache_hash(k->db, k->key);
@@ -252,7 +265,7 @@ static void take(struct recent *r, struct view *from, const struct key_ref *k, i
     row->link.tag = k->db;
     row->link.hash = hash;
     row->ticket = as_of_us;
-    row->seq = place;
+    row->seq = seq;
     put(v, row, old);
 }
 
@@ -261,11 +274,12 @@ void recent_take(struct recent *r, struct engine *from, const struct recent_snap
     struct view *v = &from->view;
     if (!r->nwanted)
         return;
-    int64_t place = place_of(r, s);
+    r->snapshots++;
+    int64_t seq = r->snapshots * PLACES + find_place(r, s);
     r->clock_us = v->batch.now_us - s->asked_us;
     for (size_t i = 0; i < r->nwanted; i++)
         if (r->wanted[i].db < v->dbs.n)
-            take(r, v, &r->wanted[i], s->as_of_us, place);
+            take(r, v, &r->wanted[i], s->as_of_us, seq);
     engine_keep_budget(r->engine);
 }
 

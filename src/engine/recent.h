@@ -4,9 +4,9 @@
 
    A row is kept with everything that belongs to its key, or not at all: a short string, a small collection
    with all its items, or that there is no such key. All of that was read in one snapshot and is replaced as a
-   whole, so a call that uses one key sees one state of it. Two keys of one call may come from two snapshots:
-   each is as recent as was asked for, and nothing is promised between them. Long strings and large
-   collections are not kept, nor what would take more than a small part of the budget.
+   whole. A call that uses several keys is served when all of them were read in the same snapshot: it sees one
+   state of the database, as everywhere. Long strings and large collections are not kept, nor what would take
+   more than a small part of the budget.
 
    Rows are found by the database that a client selects, not by its number in the tables, so that FLUSHDB and
    SWAPDB are changes of rows like others: what was read before them is used until it is too old.
@@ -48,10 +48,16 @@ struct recent_demand {
     const struct position *need;
 };
 
+/* What a call is served from. */
+struct recent_served {
+    int64_t as_of_us;
+    const struct position *seen; /* at most that; POSITION_NONE: not known. Valid until recent_take */
+};
+
 /* Between recent_begin and recent_end: whether all keys that were declared to the engine's view (there must
-   be some) are there and meet the demand. Of a session, *seen becomes at least what it may have seen then. If
-   not, the keys are wanted: recent_take looks for them. In both cases nothing is declared any more. */
-bool recent_serves(struct recent *r, const struct recent_demand *d, struct position *seen);
+   be some) are there, of one snapshot, and meet the demand. If not, the keys are wanted: recent_take looks
+   for them. In both cases nothing is declared any more. ret may be NULL. */
+bool recent_serves(struct recent *r, const struct recent_demand *d, struct recent_served *ret);
 
 /* A transaction that has read. */
 struct recent_snapshot {

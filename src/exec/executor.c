@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/rand.h"
 #include "engine/engine.h"
+#include "engine/recent.h"
 #include "exec/block.h"
 #include "exec/command.h"
 #include "exec/session.h"
@@ -235,10 +236,10 @@ void executor_reset_stats(struct executor *s)
     st->sample_at_us = clock_mono_us();
     memset(s->command_stats, 0, (size_t)command_count() * sizeof *s->command_stats);
     s->errors.n = 0;
-    for (uint32_t i = 0; i < s->nengines; i++) {
+    for (uint32_t i = 0; i < s->nengines; i++)
         engine_reset_stats(s->engines[i]);
-        cache_reset_stats(engine_cache(s->engines[i]));
-    }
+    if (s->recent)
+        engine_reset_stats(recent_engine(s->recent));
 }
 
 void executor_note_error(struct executor *s, const char *code)

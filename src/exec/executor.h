@@ -35,6 +35,7 @@ struct blocking;
 struct http_api;
 struct slowlog;
 struct latency;
+struct recent;
 struct replicas;
 
 struct command_stat {
@@ -120,6 +121,7 @@ struct executor {
     uint32_t nengines;
     struct engine *engine; /* of the running transaction ... */
     struct view *view;     /* ... and its view: executor_use_engine sets both */
+    struct recent *recent; /* rows that they read a while ago; NULL: nobody else writes to the tables */
     uint64_t saved_dirty;  /* the engines' `dirty` when SAVE last succeeded */
     /* Clients. */
     struct session *first, *last; /* every client, oldest first */

@@ -12,11 +12,13 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "engine/engine.h"
+#include "engine/recent.h"
 #include "exec/block.h"
 #include "exec/command.h"
 #include "server/certificates.h"
 #include "server/worker_internal.h"
 #include "stats/monitor.h"
+#include "store/shared.h"
 
 #define FULL_RETRY_US 5000    /* when to look again whether the store has caught up */
 #define LAST_FLUSH_US 3000000 /* how long the end waits for replies to leave */
@@ -32,14 +34,23 @@ static void set_form_limits(const struct worker *w, struct engine *engine)
     view_set_form_limit(v, ROW_ZSET, (struct form_limit){c->zset_max_entries, c->zset_max_value});
 }
 
+/* A worker's engines share its part. Where others write to the tables, an engine needs memory for no more
+   than the running transaction: half of it is for what was read a while ago. */
 static void set_cache_budget(const struct worker *w, struct engine *engine)
 {
-    cache_set_budget(engine_cache(engine),
-                     w->workers->config->cache_memory / w->workers->n / w->executor.nengines);
+    const struct executor *s = &w->executor;
+    size_t part = w->workers->config->cache_memory / w->workers->n;
+    if (s->recent)
+        part /= 2;
+    if (!s->recent || engine != recent_engine(s->recent))
+        part /= s->nengines;
+    cache_set_budget(engine_cache(engine), part);
 }
 
 static void each_engine(const struct worker *w, void (*set)(const struct worker *w, struct engine *engine))
 {
+    if (w->executor.recent)
+        set(w, recent_engine(w->executor.recent));
     for (uint32_t i = 0; i < w->executor.nengines; i++)
         set(w, w->executor.engines[i]);
 }
@@ -448,6 +459,8 @@ enum status worker_new(struct workers *workers, struct engine *engine, struct wo
     w->executor.tell_monitors = tell_monitors;
     w->executor.worker = w;
     executor_init(&w->executor, &workers->server, workers->config, engine);
+    if (store_shared(engine_store(engine)))
+        w->executor.recent = recent_new((uint32_t)workers->config->databases, 0);
     each_engine(w, set_form_limits);
     protocols_start(w);
     mailbox_init(&w->mailbox);
@@ -468,11 +481,16 @@ enum status worker_new(struct workers *workers, struct engine *engine, struct wo
     return ST_OK;
 }
 
+void worker_share_cache(struct worker *w)
+{
+    each_engine(w, set_cache_budget);
+}
+
 void worker_add_engine(struct worker *w, struct engine *engine)
 {
     executor_add_engine(&w->executor, engine);
     set_form_limits(w, engine);
-    each_engine(w, set_cache_budget);
+    worker_share_cache(w);
     engine_on_progress(engine, wake_up, w);
 }
 
@@ -514,5 +532,6 @@ void worker_free(struct worker *w)
     mem_free(w->unread.items);
     protocols_end(w);
     executor_release(&w->executor);
+    recent_free(w->executor.recent);
     mem_free(w);
 }

@@ -16,6 +16,9 @@ enum status worker_new(struct workers *workers, struct engine *engine, struct wo
 /* Before worker_run: one more engine. */
 void worker_add_engine(struct worker *w, struct engine *engine);
 
+/* When all workers are there: cache-memory is divided among them and their engines. */
+void worker_share_cache(struct worker *w);
+
 /* Serves until it is asked to stop; then sends the replies that are still to be sent (not for ever). */
 enum status worker_run(struct worker *w, struct error *err) MUST_CHECK;
 

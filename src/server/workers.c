@@ -145,6 +145,8 @@ enum status workers_new(struct config *config, const struct protocol *const *pro
         listener_init(&t->listeners[i].listener);
     for (; t->n < n && st == ST_OK; t->n += st == ST_OK)
         st = worker_new(t, engines[t->n], &t->workers[t->n], err);
+    for (uint32_t i = 0; i < t->n; i++)
+        worker_share_cache(t->workers[i]);
     if (st == ST_OK)
         st = certificates_load(t, err);
     if (st == ST_OK)

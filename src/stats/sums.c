@@ -1,5 +1,6 @@
 #include "stats/sums.h"
 
+#include "engine/recent.h"
 #include "exec/command.h"
 #include "store/shared.h"
 
@@ -106,6 +107,8 @@ void sums_gather(struct server *all, struct sums *ret)
         add_errors(&ret->errors, &s->books.errors);
         for (uint32_t j = 0; j < s->nengines; j++)
             add_engine_of(ret, s->engines[j]);
+        if (s->recent)
+            add_engine_of(ret, recent_engine(s->recent));
         ret->unsaved -= s->saved_dirty;
         ret->client_memory += executor_client_memory(s);
         ret->nsessions += s->nsessions;
