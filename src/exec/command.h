@@ -29,7 +29,7 @@ struct command_result {
         };
         uint32_t wishes; /* all four at once: most commands have none */
     };
-    /* HTTP: behind so many bytes of the answer there is room (TOKEN_TEXT - 1 spaces) for the token of what
+    /* HTTP: behind so many bytes of the answer there is room (token_fill) for the token of what
        its transaction has written or seen, which is known only when that has ended; 0: no token is told. */
     uint32_t token;
 };

@@ -43,9 +43,13 @@ static const struct error_code {
     int status;
     const char *code;
 } error_codes[] = {
-    {"WRONGTYPE", 409, "wrong_type"}, {"NOAUTH", 401, "unauthorized"},  {"MISCONF", 503, "misconfigured"},
-    {"READONLY", 503, "read_only"},   {"TRYAGAIN", 503, "try_again"},   {"UNCERTAIN", 500, "uncertain"},
-    {"IOERR", 503, "io_error"},       {"EXECABORT", 400, "exec_abort"}, {"NOPERM", 403, "forbidden"},
+    {"WRONGTYPE", 409, "wrong_type"},   {"NOAUTH", 401, "unauthorized"},
+    {"MISCONF", 503, "misconfigured"},  {"READONLY", 503, "read_only"},
+    {"TRYAGAIN", 503, "try_again"},     {"UNCERTAIN", 500, "uncertain"},
+    {"IOERR", 503, "io_error"},         {"EXECABORT", 400, "exec_abort"},
+    {"NOPERM", 403, "forbidden"},       {"STALE", 503, "too_stale"},
+    {"BADTOKEN", 400, "bad_token"},     {"FOREIGNTOKEN", 409, "foreign_token"},
+    {"LOSTWRITES", 409, "lost_writes"},
 };
 
 static struct error_code code_of(struct slice text, enum http_dialect dialect)
@@ -91,7 +95,7 @@ static void say_error(struct reply *r, struct slice text)
         a->head.status = a->failure_status;
     } else if (a->head.status == 200) {
         /* A wrong type is as good as any other mistake to those who know Redis' words. */
-        a->head.status = e.status == 409 ? 400 : e.status;
+        a->head.status = strcmp(e.code, "wrong_type") == 0 ? 400 : e.status;
     }
 }
 
@@ -203,6 +207,15 @@ static bool is_for_all(const struct http_call *x)
     return !x->request.path.p || x->refusal.status == 204 || x->refusal.status == 403;
 }
 
+static struct command_result answer_call(struct http_api *api, struct session *s, struct http_call *x,
+                                         const struct error *write_err)
+{
+    struct command_result result = (x->route->run ? x->route->run : http_run_command)(api, s, x, write_err);
+    if (x->tells_read)
+        http_tell_reads(s, x);
+    return result;
+}
+
 struct command_result http_answer(struct http_api *api, struct session *s, struct http_call *x,
                                   struct buf *out, const struct error *write_err)
 {
@@ -218,9 +231,11 @@ struct command_result http_answer(struct http_api *api, struct session *s, struc
         refuse_stranger(api, x, a);
     else if (x->refusal.status)
         answer_refusal(a, x);
-    else
-        result = (x->route->run ? x->route->run : http_run_command)(api, s, x, write_err);
+    else if (http_begin_reads(s, x, a))
+        result = answer_call(api, s, x, write_err);
     end_answer(a);
+    if (x->token_name)
+        result.token = http_token_place(x, slice_of(out->p + a->start, out->len - a->start));
     s->request = NULL;
     return result;
 }

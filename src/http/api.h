@@ -68,13 +68,18 @@ struct http_call {
     const struct command *cmd; /* NULL: nothing that concerns the database, or an unknown command */
     struct slice *argv;
     int argc;
-    bool writes;         /* may write */
-    bool close;          /* the connection ends behind the answer */
-    bool alone;          /* needs a transaction of its own */
-    bool outside;        /* has a command that cannot be taken back, see command_goes_outside */
-    bool stops_workers;  /* as CMD_STOPS_WORKERS */
-    struct reads reads;  /* what it may be read from */
-    int64_t received_us; /* monotonic */
+    bool writes;              /* may write */
+    bool close;               /* the connection ends behind the answer */
+    bool alone;               /* needs a transaction of its own */
+    bool outside;             /* has a command that cannot be taken back, see command_goes_outside */
+    bool stops_workers;       /* as CMD_STOPS_WORKERS */
+    struct reads reads;       /* what it may be read from */
+    bool only_reads;          /* POST /pipeline: all of its commands do */
+    bool tells_read;          /* the answer to a read says where from */
+    struct slice token;       /* that it comes with; empty: none ... */
+    struct position position; /* ... and its position */
+    const char *token_name;   /* the header of the answer's token; NULL: it has none */
+    int64_t received_us;      /* monotonic */
     int64_t timeout_us; /* so long after that it is to be answered, one way or the other; 0: no matter when */
     void *detail;       /* what the route's own functions made of the body */
     struct arena *arena; /* the batch's */
@@ -95,6 +100,9 @@ size_t http_declare(const struct http_api *a, const struct http_call *x);
 /* Runs a call and appends the answer to out. Returns what has to follow. */
 struct command_result http_answer(struct http_api *a, struct session *s, struct http_call *x, struct buf *out,
                                   const struct error *write_err);
+
+/* How far behind the beginning of a call's whole answer the room for its token is; 0: there is none. */
+uint32_t http_token_place(const struct http_call *x, struct slice answer);
 
 /* Whether other workers have to stand still while the call runs. */
 bool http_stops_workers(const struct http_api *a, const struct http_call *x);

@@ -118,6 +118,7 @@ static enum parse_result parse(struct client *c, struct arena *arena, struct bat
     ret->argv = x->argv;
     ret->argc = x->argc;
     ret->alone = x->alone;
+    ret->placed = x->token_name != NULL;
     ret->deadline_us = x->timeout_us ? x->received_us + x->timeout_us : 0;
     return PARSE_CALL;
 }

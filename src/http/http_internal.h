@@ -100,6 +100,9 @@ bool http_limit_param(struct http_call *x, int64_t *ret);
 bool http_number_param(struct http_call *x, enum http_param p, int64_t min, int64_t max, int64_t otherwise,
                        int64_t *ret);
 
+/* What the request may be read from, by its headers and its query, and its token; or refuses. */
+void http_read_consistency(const struct http_api *a, struct http_call *x);
+
 /* The database that the query names; or refuses. */
 void http_read_db(const struct http_api *a, struct http_call *x);
 
@@ -156,6 +159,12 @@ int http_failure_document(struct http_api *a, const struct error *err, enum http
 /* A Redis command's reply as {"result": ...} or {"error": ...}, between these two. */
 void upstash_item_begin(struct answer *a);
 void upstash_item_end(struct answer *a);
+
+/* The session has what the request came with. False: its token is no good, which is the answer. */
+bool http_begin_reads(struct session *s, struct http_call *x, struct answer *a);
+
+/* Adds the headers that tell where a read was from, and room for the token. */
+void http_tell_reads(const struct session *s, struct http_call *x);
 
 /* ---- values as JSON (json_in.c) ---- */
 

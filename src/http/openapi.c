@@ -190,13 +190,51 @@ static void add_preference(struct buf *out, const struct route *r)
         ",\"description\":\"return=minimal: the answer has no body, and is 204 unless something is new.\"}");
 }
 
+/* Whether it comes to the database: then it may have a mode and a token. */
+static bool has_token(const struct route *r)
+{
+    return r->prepare && !r->open;
+}
+
+static void add_consistency(struct buf *out, const struct route *r)
+{
+    if (r->params & 1u << PARAM_CONSISTENT) {
+        next_param(out);
+        add(out,
+            "{\"name\":\"Larder-Consistency\",\"in\":\"header\",\"schema\":{\"type\":\"string\",\"pattern\":"
+            "\"^(strong|session|bounded=[1-9][0-9]*|eventual)$\"},\"description\":\"What a read may be "
+            "served "
+            "from: the primary; whoever has what the token says; whoever is at most so many milliseconds "
+            "behind; any replica.\"}");
+    }
+    if (has_token(r)) {
+        next_param(out);
+        add(out, "{\"name\":\"Larder-Token\",\"in\":\"header\",\"schema\":" STRING
+                 ",\"description\":\"What the client has written or seen: the last answer's. Empty: the "
+                 "answer is to "
+                 "have one. Upstash-Sync-Token is the same.\"}");
+    }
+}
+
 /* ---- answers ---- */
+
+/* Of an answer of success. */
+static void add_headers(struct buf *out)
+{
+    add(out, ",\"headers\":{\"Larder-Token\":{\"schema\":" STRING
+             ",\"description\":\"What the request came with, wrote and saw; when one was asked for.\"},"
+             "\"Larder-Read\":{\"schema\":" STRING
+             ",\"description\":\"Where a read was served from: primary; replica; lag=12 (at most so many "
+             "milliseconds behind); memory; age=3.\"}}");
+}
 
 static void add_response(struct buf *out, const struct route *r, int status)
 {
     if (out->p[out->len - 1] != '{')
         add(out, ",");
     buf_addf(out, "\"%d\":{\"description\":\"%s\"", status, http_reason(status));
+    if (status < 300 && has_token(r))
+        add_headers(out);
     if (status != 304 && status != 204) {
         add(out, ",");
         if (status < 300)
@@ -216,6 +254,8 @@ static void add_responses(struct buf *out, const struct route *r)
     if (!r->open)
         add_response(out, r, 401);
     add_response(out, r, 403);
+    if (has_token(r) && !may_answer(r, 409)) /* a token of another database */
+        add_response(out, r, 409);
     if (r->prepare)
         add_response(out, r, 503);
     add(out, "}");
@@ -236,6 +276,7 @@ static void add_operation(struct buf *out, const struct route *r)
     add_query_params(out, r);
     add_conditions(out, r);
     add_preference(out, r);
+    add_consistency(out, r);
     add(out, "],");
     if (r->body) {
         add(out, "\"requestBody\":{");

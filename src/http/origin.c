@@ -71,7 +71,7 @@ static bool is_plain_host(struct slice host)
 
 static const char allowed_headers[] =
     "Access-Control-Allow-Headers: Authorization, Content-Type, If-Match, If-None-Match, Prefer, "
-    "Upstash-Encoding, "
+    "Larder-Consistency, Larder-Token, Upstash-Encoding, "
     "Upstash-Sync-Token, Upstash-Telemetry-Runtime, Upstash-Telemetry-Sdk, Upstash-Telemetry-Platform\r\n"
     "Access-Control-Allow-Methods: GET, HEAD, PUT, POST, DELETE\r\n"
     "Access-Control-Max-Age: 7200\r\n";
@@ -80,8 +80,8 @@ static void add_cors(struct http_call *x, struct slice origin, bool any)
 {
     struct buf line = {0};
     buf_addf(&line,
-             "Access-Control-Allow-Origin: %.*s\r\n%sAccess-Control-Expose-Headers: ETag, Location, "
-             "Preference-Applied\r\n",
+             "Access-Control-Allow-Origin: %.*s\r\n%sAccess-Control-Expose-Headers: ETag, Larder-Read, "
+             "Larder-Token, Location, Preference-Applied, Upstash-Sync-Token\r\n",
              any ? 1 : (int)origin.n, any ? "*" : origin.p, any ? "" : "Vary: Origin\r\n");
     http_add_header(x, buf_slice(&line));
     buf_release(&line);

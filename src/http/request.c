@@ -105,6 +105,15 @@ void http_read_db(const struct http_api *a, struct http_call *x)
         x->db = (uint32_t)db;
 }
 
+/* Whether nothing but reading is asked for. LARDER.READ says itself how. */
+static bool reads_only_of(struct http_call *x)
+{
+    const struct slice *argv = x->argv;
+    int argc = x->argc;
+    const struct command *cmd = x->cmd ? reads_inside(x->cmd, &argv, &argc, &x->reads.how) : NULL;
+    return cmd ? reads_only(cmd) : !x->cmd && x->only_reads;
+}
+
 struct http_call *http_prepare(struct http_api *a, const struct http_request *r, struct arena *arena)
 {
     struct http_call *x = arena_alloc(arena, sizeof *x);
@@ -116,13 +125,14 @@ struct http_call *http_prepare(struct http_api *a, const struct http_request *r,
         http_read_db(a, x);
     if (!x->refusal.status && x->route && x->route->prepare)
         x->route->prepare(a, x);
+    if (!x->refusal.status)
+        http_read_consistency(a, x);
     x->stops_workers |= x->route && x->route->stops_workers;
     if (x->refusal.status) {
         x->cmd = NULL;
         x->writes = x->stops_workers = false;
     }
-    x->reads.how = a->executor->config->read_consistency;
-    x->reads.replica = x->cmd && reads_only(x->cmd) && !x->writes && !x->stops_workers;
+    x->reads.replica = reads_only_of(x) && !x->writes && !x->stops_workers;
     return x;
 }
 

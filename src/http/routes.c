@@ -14,7 +14,7 @@ const struct http_param_info http_params[HTTP_PARAMS] = {
                   "The database, as SELECT numbers them."},
     [PARAM_CONSISTENT] =
         {"consistent", "{\"type\":\"boolean\"}",
-         "Read from the primary rather than a replica. There are no replicas here, and every read is."},
+         "true: read from the primary; false: from any replica. Larder-Consistency says it more exactly."},
     [PARAM_ENCODING] = {"encoding", "{\"type\":\"string\",\"enum\":[\"base64\"]}",
                         "All strings of the answer in base64, whether they need it or not."},
     [PARAM_TTL] = {"ttl", UP_TO(HTTP_MAX_TTL), "Expires after so many seconds."},
@@ -295,7 +295,7 @@ static bool read_query(struct http_call *x)
 /* What a parameter may be that no route looks at closer. */
 static void check_words(struct http_call *x)
 {
-    static const enum http_param yes_or_no[] = {PARAM_CONSISTENT, PARAM_REVERSE, PARAM_VALUES};
+    static const enum http_param yes_or_no[] = {PARAM_REVERSE, PARAM_VALUES};
     struct slice encoding = x->query[PARAM_ENCODING];
     for (size_t i = 0; i < sizeof yes_or_no / sizeof *yes_or_no; i++) {
         struct slice word = x->query[yes_or_no[i]];

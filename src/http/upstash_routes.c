@@ -26,8 +26,11 @@ struct pipeline {
 /* What needs a connection with a state of its own, which requests do not have. */
 static bool needs_connection(const struct command *cmd)
 {
-    static const char *const words[] = {"select", "auth", "hello",   "reset", "quit",    "monitor",
-                                        "multi",  "exec", "discard", "watch", "unwatch", "client|reply"};
+    static const char *const words[] = {
+        "select",      "auth",         "hello",    "reset",     "quit",
+        "monitor",     "multi",        "exec",     "discard",   "watch",
+        "unwatch",     "client|reply", "readonly", "readwrite", "larder.consistency",
+        "larder.token"};
     char name[COMMAND_NAME_CHARS];
     command_full_name(cmd, name);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -48,6 +51,7 @@ static bool find_command(struct http_call *x, struct words *w)
                     strcmp(cmd->group, "transactions") == 0 ? ": POST /multi-exec instead" : "");
         return false;
     }
+    x->only_reads &= cmd && reads_only(cmd);
     x->writes |= cmd && (cmd->flags & CMD_WRITE);
     x->outside |= cmd && (cmd->flags & CMD_OUTSIDE);
     x->stops_workers |= cmd && (cmd->flags & CMD_STOPS_WORKERS);
@@ -187,6 +191,7 @@ static bool read_pipeline(struct http_call *x)
         return false;
     *p = (struct pipeline){.commands = arena_alloc(x->arena, json_count(&body) * sizeof *p->commands)};
     x->detail = p;
+    x->only_reads = true;
     json_begin(&w, &body);
     while (json_next_item(&w, &v))
         if (!read_words(x, &v, &p->commands[p->n++]))

@@ -18,6 +18,9 @@ static const char *const header_names[HTTP_HEADERS] = {
     [HTTP_TRANSFER_ENCODING] = "transfer-encoding",
     [HTTP_SEC_FETCH_SITE] = "sec-fetch-site",
     [HTTP_UPSTASH_ENCODING] = "upstash-encoding",
+    [HTTP_UPSTASH_SYNC_TOKEN] = "upstash-sync-token",
+    [HTTP_LARDER_CONSISTENCY] = "larder-consistency",
+    [HTTP_LARDER_TOKEN] = "larder-token",
     [HTTP_REQUEST_METHOD] = "access-control-request-method",
 };
 

@@ -77,6 +77,14 @@ size_t token_write(const struct position *p, char out[TOKEN_TEXT])
     return n;
 }
 
+void token_fill(const struct position *p, char room[TOKEN_ROOM])
+{
+    char text[TOKEN_TEXT];
+    size_t n = token_write(p, text);
+    memset(room, ' ', TOKEN_ROOM - n);
+    memcpy(room + TOKEN_ROOM - n, text, n);
+}
+
 /* ---- reading ---- */
 
 /* The GTIDs that fill n bytes, in ascending order of domains. */

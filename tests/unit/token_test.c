@@ -123,6 +123,19 @@ static void a_token_is_its_position(void)
     }
 }
 
+static void a_token_fits_where_another_was(void)
+{
+    for (size_t i = 0; i < PLACES; i++) {
+        char room[TOKEN_ROOM + 1], text[TOKEN_TEXT];
+        room[TOKEN_ROOM] = '|';
+        token_fill(&places[i], room);
+        size_t n = token_write(&places[i], text);
+        CHECK_SLICE(slice_of(room + TOKEN_ROOM - n, n), slice_str(text));
+        CHECK_EQ(strspn(room, " "), TOKEN_ROOM - n);
+        CHECK_EQ(room[TOKEN_ROOM], '|');
+    }
+}
+
 /* Refused, with a reason, and *ret is as it was. */
 static bool refused(const char *text, size_t n)
 {
@@ -161,7 +174,7 @@ static void flipped_bits_are_refused(void)
 }
 
 /* A token from its bytes, with the right checksum. */
-static size_t forge(const uint8_t *bytes, size_t n, char out[TOKEN_TEXT])
+static size_t forge(const uint8_t *bytes, size_t n, char out[2 * TOKEN_TEXT])
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     uint8_t all[128] = {0};
@@ -199,7 +212,7 @@ static void sound_checksums_do_not_make_a_token(void)
         {"a domain twice", 48, {1, POSITION_GTID}},
         {"no head", 4, {1, POSITION_LSN}},
     };
-    char text[TOKEN_TEXT];
+    char text[2 * TOKEN_TEXT];
     struct position p;
     struct error err;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -235,6 +248,7 @@ int main(int argc, char **argv)
     RUN(refuses_modes_and_changes_nothing);
     RUN(huge_words_are_no_modes);
     RUN(a_token_is_its_position);
+    RUN(a_token_fits_where_another_was);
     RUN(torn_tokens_are_refused);
     RUN(flipped_bits_are_refused);
     RUN(sound_checksums_do_not_make_a_token);
