@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from harness import databases, servers, store, wait
+from harness import databases, replicas, servers, store, wait
 from harness.certificates import Authority
 
 from .load import Failed, Session, Unknown
@@ -211,67 +211,33 @@ def test_wrong_passwords(kind, secured):
 # --- several hosts
 
 
-class Replicated:
-    """A primary and a standby that has everything that was acknowledged."""
+class SynchronousPostgres(replicas.PostgresCluster):
+    """The standby has everything that was acknowledged."""
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for database in (self.primary, self.standby):
-            database.remove()
-
-
-class ReplicatedPostgres(Replicated):
     def __init__(self):
-        self.primary = databases.Postgres(settings={"synchronous_commit": "remote_apply"})
-        self.primary.start()
-        self.standby = databases.Postgres()
-        self.standby.run(
-            f"{self.standby.programs}/pg_basebackup", "-h", str(self.primary.folder), "-p", str(self.primary.port),
-            "-U", "larder", "-D", str(self.standby.home), "-R", "-X", "stream", "-c", "fast",
-        )  # fmt: skip
-        self.standby.start()
+        super().__init__(1, settings={"synchronous_commit": "remote_apply"})
+
+    def start(self):
+        super().start()
         self.primary.query("ALTER SYSTEM SET synchronous_standby_names = '*'")
         self.primary.query("SELECT pg_reload_conf()")
         synchronous = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
         wait.until(lambda: self.primary.query(synchronous) == [["1"]], "the standby follows")
-
-    def url(self, name):
-        hosts = ",".join(f"127.0.0.1:{d.port}" for d in (self.standby, self.primary))
-        return f"postgres://larder@{hosts}/{name}"
+        return self
 
     def create(self, data):
         pass
 
-    def settle(self):
-        pass
-
-    def promote(self):
-        self.standby.query("ALTER SYSTEM SET synchronous_standby_names = ''")
-        self.standby.query("SELECT pg_promote()")
+    def take_over(self, node):
+        node.query("ALTER SYSTEM SET synchronous_standby_names = ''")
+        super().take_over(node)
 
 
-class ReplicatedMariaDB(Replicated):
-    """MariaDB's replication does not make the primary wait: before it ends, the standby is waited for."""
+class StrictMariaDB(replicas.MariaCluster):
+    """Its replication does not make the primary wait: before it ends, the replica is waited for."""
 
     def __init__(self):
-        self.primary = databases.MariaDB(settings={"server-id": 1, "log-bin": "binlog"})
-        self.standby = databases.MariaDB(settings={"server-id": 2, "log-bin": "binlog"})
-        self.primary.start()
-        self.standby.start()
-        self.primary.query("RESET MASTER")
-        self.standby.query(
-            f"RESET MASTER; SET GLOBAL read_only = 1; CHANGE MASTER TO master_host = '127.0.0.1', master_port = "
-            f"{self.primary.port}, master_user = 'root', master_use_gtid = slave_pos; START SLAVE;"
-        )
-        self.primary.query("CREATE USER app@'127.0.0.1'; GRANT ALL ON *.* TO app@'127.0.0.1';"
-                           "REVOKE SUPER, READ_ONLY ADMIN ON *.* FROM app@'127.0.0.1'")  # fmt: skip
-        self.settle()
-
-    def url(self, name):
-        hosts = ",".join(f"127.0.0.1:{d.port}" for d in (self.standby, self.primary))
-        return f"mysql://app@{hosts}/{name}"
+        super().__init__(1, settings={"log-bin-trust-function-creators": 0})
 
     def create(self, data):
         """With a binary log, functions are made by those who have SUPER; halfway is no harm."""
@@ -280,15 +246,8 @@ class ReplicatedMariaDB(Replicated):
         done = migrate(self.primary.url(data.name))
         assert done.returncode == 0, done.stderr
 
-    def settle(self):
-        position = self.primary.query("SELECT @@gtid_binlog_pos")[0][0]
-        assert self.standby.query(f"SELECT master_gtid_wait('{position}', 60)") == [["0"]]
 
-    def promote(self):
-        self.standby.query("STOP SLAVE; SET GLOBAL read_only = 0;")
-
-
-REPLICATED = {"postgres": ReplicatedPostgres, "mariadb": ReplicatedMariaDB}
+REPLICATED = {"postgres": SynchronousPostgres, "mariadb": StrictMariaDB}
 
 
 def test_a_failover_is_followed(kind, fleet):
@@ -296,7 +255,7 @@ def test_a_failover_is_followed(kind, fleet):
     gone and the standby has taken its place, service goes on, and what was acknowledged is there."""
     with REPLICATED[kind]() as pair:
         data = store.KINDS[kind](on=pair.primary)
-        data.url = pair.url(data.name)
+        data.url = pair.url(data.name, *reversed(pair.nodes))
         pair.create(data)
         several = [fleet.larder(data=data) for _ in range(2)]
         counts, stop = {"acknowledged": 0, "unknown": 0}, threading.Event()
@@ -319,9 +278,9 @@ def test_a_failover_is_followed(kind, fleet):
         if kind == "mariadb":
             stop.set()
             thread.join()
-            pair.settle()
+            pair.follow()
         pair.primary.kill()
-        pair.promote()
+        pair.promote(0)
         for server in several:
             with server.connect() as c:
                 wait.until(lambda: not c.call("SET", "k", "v").is_error, "service goes on by itself", 60)
