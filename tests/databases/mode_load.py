@@ -25,7 +25,13 @@ from .load import NOT_DONE
 TIMEOUT = 60.0  # a command that is not answered for so long is a failure of the test
 ERRORS = (*NOT_DONE, b"STALE ", b"UNCERTAIN ", b"LOSTWRITES ")
 SHARED = [f"shared:{i}" for i in range(3)]
-PAIRS = [(f"pair:{i}:a", f"pair:{i}:b") for i in range(2)]
+# What is always written together: its names in the history, the commands that write and the one that reads it.
+Pair = collections.namedtuple("Pair", "keys write read")
+PAIRS = [
+    Pair(("pair:a", "pair:b"), lambda v: [("MULTI",), ("SET", "pair:a", v), ("SET", "pair:b", v), ("EXEC",)], ("MGET", "pair:a", "pair:b")),
+    Pair(("hash:a", "hash:b"), lambda v: [("HSET", "hash", "a", v, "b", v)], ("HMGET", "hash", "a", "b")),
+    Pair(("list:a", "list:b"), lambda v: [("MULTI",), ("DEL", "list"), ("RPUSH", "list", v, v), ("EXEC",)], ("LRANGE", "list", 0, -1)),
+]
 HTTP_ERRORS = {"too_stale": b"STALE ", "lost_writes": b"LOSTWRITES "}
 HUGE = 1500  # commands
 
@@ -247,30 +253,29 @@ class Client:
 
     def write_pair(self):
         pair, value, start = self.random.choice(PAIRS), self.new_value(), time.monotonic()
-        plans = [("w", key, value) for key in pair]
+        plans = [("w", key, value) for key in pair.keys]
         try:
-            replies = self.way.all([("MULTI",), *(("SET", key, value) for key in pair), ("EXEC",)])
+            last = self.way.all(pair.write(value))[-1]
         except Lost:
             self.unknown(plans, start)
             raise
-        last = replies[-1] if not isinstance(replies[-1], list) else next(
-            (v for v in replies[-1] if isinstance(v, ServerError)), None)  # fmt: skip
         end = time.monotonic()
+        error = next((v for v in (last if isinstance(last, list) else [last]) if isinstance(v, ServerError)), None)
         for kind, key, value in plans:
-            if last is None:
+            if error is None:
                 self.note(kind, key, value, start, end)
             else:
-                self.refused(kind, key, value, start, classify(last))
-        if last is not None:
-            raise Refused(classify(last))
+                self.refused(kind, key, value, start, classify(error))
+        if error is not None:
+            raise Refused(classify(error))
 
     def read_pair(self):
         pair, start = self.random.choice(PAIRS), time.monotonic()
-        (reply,) = self.way.all([self.way.reading("MGET", *pair)])
+        (reply,) = self.way.all([self.way.reading(*pair.read)])
         if isinstance(reply, ServerError):
             raise Refused(classify(reply))
         self.done["r"] += 1
-        self.note("r", pair, tuple(reply), start)
+        self.note("r", pair.keys, tuple(reply or (None, None)), start)
 
     def step(self):
         r = self.random.random()
