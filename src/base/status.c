@@ -34,6 +34,7 @@ const char *status_name(enum status st)
         [ST_LOST] = "lost",
         [ST_UNKNOWN] = "unknown",
         [ST_STALE] = "stale",
+        [ST_REWOUND] = "rewound",
         [ST_INTERNAL] = "internal",
         [ST_STOP] = "stop",
     };

@@ -18,6 +18,7 @@ enum status {
     ST_LOST,     /* what was acknowledged is not in the database any more */
     ST_UNKNOWN,  /* a commit whose outcome is not known */
     ST_STALE,    /* nobody who can be reached has what was asked for */
+    ST_REWOUND,  /* a failover has lost what this client had been told of */
     ST_INTERNAL, /* a broken invariant of ours */
     ST_STOP      /* a callback's alone: it has seen enough. Its caller ends the walk and returns ST_OK */
 };

@@ -326,21 +326,25 @@ static enum status commit(struct engine *e, struct error *err)
     return st == ST_OK ? store_commit(e->store, err) : st;
 }
 
+void engine_abandon(struct engine *e)
+{
+    store_rollback(e->store);
+    view_rolled_back(&e->view);
+}
+
 enum status engine_commit(struct engine *e, int64_t *ret_ticket, struct error *err)
 {
     struct view *v = &e->view;
     if (ret_ticket)
         *ret_ticket = v->batch.ticket;
     if (!v->batch.kept && !v->batch.doubtful && v->batch.poison != ST_CONFLICT) {
-        store_rollback(e->store);
-        view_rolled_back(v);
+        engine_abandon(e);
         return ST_OK;
     }
     int64_t start = clock_mono_us();
     enum status st = commit(e, err);
     if (st != ST_OK) {
-        store_rollback(e->store);
-        view_rolled_back(v);
+        engine_abandon(e);
         e->unsure |= st == ST_UNKNOWN;
         e->tally.commit_failures++;
         note_failure(e, st);

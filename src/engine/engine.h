@@ -108,6 +108,9 @@ bool engine_conflicted(const struct engine *e);
    the error. Otherwise it is the ticket of what the batch changed, if it changed anything. May be NULL. */
 enum status engine_commit(struct engine *e, int64_t *ret_ticket, struct error *err) MUST_CHECK;
 
+/* Ends the batch, and everything since engine_begin is undone. */
+void engine_abandon(struct engine *e);
+
 /* Between batches: learns how far the store has got. Anything but ST_OK: the commits behind engine_durable
    have failed, after they had been accepted; replies that wait for one of them get the error. */
 enum status engine_progress(struct engine *e, struct error *err) MUST_CHECK;

@@ -63,6 +63,9 @@ bool view_wants_declarations(const struct view *v);
 void view_declare(struct view *v, uint32_t db, struct slice key);
 void view_declare_everything(struct view *v);
 
+/* Nothing is declared any more: the batch does not begin. */
+void view_undeclare(struct view *v);
+
 /* In the middle of a batch: the rows of keys that turned up, and were declared, come in one round trip. */
 enum status view_fetch_declared(struct view *v) MUST_CHECK;
 

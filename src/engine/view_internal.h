@@ -190,7 +190,6 @@ void view_amend(struct view *v, struct row *old, const struct row_draft *d, int6
    when the transaction has begun, makes memory say what was read, and nothing else. */
 struct store_declared view_declared(struct view *v);
 void view_begin_shared(struct view *v);
-void view_undeclare(struct view *v);
 
 /* Of a store that is far but not shared: reads what was declared and is not in memory, in one round trip.
    A row that cannot be read fails the command that asks for it. */

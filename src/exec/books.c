@@ -79,6 +79,9 @@ void books_sum(const struct books *b, struct executor_stats *to)
         case BOOKS_WRONG_PASSWORD:
             to->acl_denied_auth++;
             break;
+        case BOOKS_READ:
+            to->served[which / READ_PLACES][which % READ_PLACES]++;
+            break;
         }
     }
 }

@@ -30,7 +30,8 @@ enum books_kind {
     BOOKS_DATABASE_ERROR, /* by its status */
     BOOKS_HTTP_ANSWER,    /* by its status */
     BOOKS_CLOSED,         /* a connection, by the reason */
-    BOOKS_WRONG_PASSWORD
+    BOOKS_WRONG_PASSWORD,
+    BOOKS_READ /* a call that was served, by mode and place: READ_PLACES * mode + place */
 };
 struct books_event {
     enum books_kind kind;

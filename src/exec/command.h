@@ -90,7 +90,8 @@ enum command_flag {
     CMD_NO_MANDATORY_KEYS = 1 << 18,
     CMD_NO_ASYNC_LOADING = 1 << 19,
     CMD_PROTECTED = 1 << 20,    /* only where enable-debug-command allows it; not printed */
-    CMD_ALONE = 1 << 23,        /* its transaction is its own, and ends those before it. Not printed */
+    CMD_ALONE = 1 << 23,        /* its transaction is its own: those behind it are routed (server/legs.h) by
+                           what it has changed. Not printed */
     CMD_STOPS_WORKERS = 1 << 21 /* uses what other workers use: they stand still meanwhile (executor.h). Of a
                            container, EXEC: what it runs may do so. Not printed */
 };

@@ -338,6 +338,7 @@ bool command_stops_workers(const struct session *session, const struct command *
      TRYAGAIN   nothing was done; the same command may work now
      UNCERTAIN  whether the write happened is not known; read before writing again
      STALE      no database that can be reached has what this client may read
+     LOSTWRITES a failover has lost what this client had been told of
      IOERR      the database could not be read or written; nothing was done
      ERR        damage or a bug: see the server's log
 
@@ -364,6 +365,8 @@ static const char *told_as(enum status st)
         return "UNCERTAIN The outcome of this write is not known: ";
     case ST_STALE:
         return "STALE ";
+    case ST_REWOUND:
+        return "LOSTWRITES ";
     case ST_IO:
     case ST_MISSING:
         return "IOERR The database cannot be read or written: ";

@@ -250,6 +250,7 @@ void executor_note_error(struct executor *s, const char *code)
 
 void executor_note_failure(struct executor *s, enum status st)
 {
+    s->failures++;
     books_count(&s->books, BOOKS_DATABASE_ERROR, st);
 }
 

@@ -5,8 +5,9 @@
    KILL, CONFIG SET, ...) runs while the other workers stand still between two batches: it may use every
    executor, and change what all of them read, as if there were one thread.
 
-   An executor has one engine or several. A transaction runs on one of them: executor_engine_for picks it,
-   executor_use_engine makes it the one that calls see (call->view). */
+   An executor has one engine, the primary's, or several: then the others are those of the primary's replicas.
+   A transaction may use any of them (server/legs.h): executor_use_engine makes one the engine that calls see
+   (call->view). But while a call runs that reads from a replica, it is the primary's. */
 #ifndef LARDER_EXEC_EXECUTOR_H
 #define LARDER_EXEC_EXECUTOR_H
 
@@ -65,6 +66,12 @@ enum closure {
 
 #define HTTP_STATUS_END 600
 
+#define ENGINES_MAX 16
+
+/* Where reads are served from: by the primary, by the replicas 1 to ENGINES_MAX - 1, from memory. */
+#define READ_FROM_MEMORY ENGINES_MAX
+#define READ_PLACES      (ENGINES_MAX + 1)
+
 struct executor_stats {
     uint64_t accepted[SESSION_WAYS], rejected[REJECTIONS], closed[CLOSURES];
     uint64_t commands;
@@ -79,7 +86,9 @@ struct executor_stats {
     uint64_t wakeups;                       /* times that others told of what blocked clients may wait for */
     uint64_t reruns;                        /* transactions whose commands were run again */
     uint64_t sweep_passes;                  /* that found something, each of many steps */
-    struct rate ops, input, output;         /* of commands, net_in, net_out */
+    /* Calls that only read and may be served elsewhere than by the primary, of servers with replicas. */
+    uint64_t served[READ_MODES][READ_PLACES];
+    struct rate ops, input, output; /* of commands, net_in, net_out */
     unsigned slot;
     int64_t sample_at_us;
 };
@@ -109,8 +118,6 @@ struct server {
     bool sweep_active; /* DEBUG SET-ACTIVE-EXPIRE */
 };
 
-#define ENGINES_MAX 16
-
 struct executor {
     struct server *server;
     uint32_t index; /* in server->executors */
@@ -135,6 +142,9 @@ struct executor {
     int64_t clock_us; /* monotonic: its beginning; then the end of each command, where the next one starts */
     struct arena call_arena;
     bool unreadable;      /* it could not begin: what needs the database answers write_err */
+    uint32_t place;       /* where the running call reads: 0 the primary, i the replica i ... */
+    int64_t place_age_us; /* ... and how old that is at most; INT64_MAX: not known */
+    uint64_t failures;    /* calls that the database has failed, since the start */
     bool may_retry;       /* it may have to be run again, see undo.h ... */
     struct session *kept; /* ... and has touched these */
     uint64_t others_due;  /* 1 << index: a client of that executor is the next to get what was made */
@@ -163,13 +173,6 @@ void executor_init(struct executor *s, struct server *server, struct config *con
 void executor_release(struct executor *s);
 
 void executor_add_engine(struct executor *s, struct engine *engine);
-
-/* Which engine a transaction uses that begins with a call of this session: the one place that decides. */
-static inline struct engine *executor_engine_for(const struct executor *s, const struct session *c)
-{
-    (void)c; /* there is one */
-    return s->engines[0];
-}
 
 /* From here on calls use this engine. */
 void executor_use_engine(struct executor *s, struct engine *engine);

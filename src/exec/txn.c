@@ -196,6 +196,16 @@ bool txn_is_exec(const struct command *cmd)
     return cmd->fn == exec;
 }
 
+bool txn_opens(const struct command *cmd)
+{
+    return cmd->fn == multi;
+}
+
+bool txn_closes(const struct command *cmd)
+{
+    return cmd->fn == exec || cmd->fn == discard;
+}
+
 bool txn_may_write(const struct session *s, const struct command *cmd)
 {
     return txn_is_exec(cmd) && txn_open(s) && s->state.txn.writes;

@@ -34,6 +34,10 @@ void txn_spoil(struct session *s);
 
 bool txn_is_exec(const struct command *cmd);
 
+/* Whether commands behind this one are queued, if it is well; are not any more. */
+bool txn_opens(const struct command *cmd);
+bool txn_closes(const struct command *cmd);
+
 /* Whether cmd is EXEC and something in the queue may write. */
 bool txn_may_write(const struct session *s, const struct command *cmd);
 

@@ -40,7 +40,8 @@ void undo_take_back(struct executor *s)
 {
     finish(s, true);
     books_empty(&s->books);
-    engine_drop_tally(s->engine);
+    for (uint32_t i = 0; i < s->nengines; i++)
+        engine_drop_tally(s->engines[i]);
     s->others_due = 0;
 }
 

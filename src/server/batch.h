@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/slice.h"
 #include "engine/view.h"
+#include "replica/consistency.h"
 
 struct client;
 struct command;
@@ -28,6 +29,11 @@ struct batch_call {
     bool keyed;          /* names a key ... */
     struct prefetch key; /* ... that the view prefetches */
     size_t end;          /* where it ends in the client's input */
+    /* Where it reads, as of the last routing (legs.h). */
+    int leg;             /* 0: the primary, i: the replica i, ROUTE_NONE: nobody can answer it */
+    bool on_primary;     /* a replica has failed it: it goes to no other */
+    bool reads;          /* it only reads ... */
+    enum read_mode mode; /* ... in this mode */
 };
 
 struct batch {
@@ -37,6 +43,7 @@ struct batch {
     size_t nclients, cap_clients;
     struct arena arena; /* of the argvs */
     bool write;         /* a call may write */
+    bool placed;        /* a call's answer tells where it was */
     /* Running it (transaction.h). */
     size_t at;    /* the calls before this one have been run for good */
     int tries;    /* so often the transaction that begins there has come to nothing */

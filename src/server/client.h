@@ -113,9 +113,17 @@ struct client_progress {
     bool exec_chose; /* RESP: the last to change its database was EXEC */
     size_t done;     /* input that was run */
     int64_t pause_until_us; /* when a command that waits for the end of a pause gives up; 0: never */
+    int64_t stale_from_us; /* when a read that waits for a database with what it has seen gives up; 0: none */
     int64_t block_until_us; /* when a blocking command gives up; 0: never */
     int64_t queued_us;      /* HTTP: when the oldest request that has not run was whole; 0: there is none */
     uint64_t held_first, held_last; /* numbers of its held replies, 0: none */
+};
+
+/* Where its calls in a transaction go (legs.h). */
+struct client_route {
+    uint64_t number; /* of the routing that this is of */
+    int leg;         /* of the last one that others are to follow */
+    bool queues;     /* MULTI has come */
 };
 
 struct client {
@@ -124,6 +132,7 @@ struct client {
     const struct protocol *protocol;
     struct conn conn;
     struct client_progress run;
+    struct client_route route;
     struct client *prev, *next; /* in the list of its state */
     /* True or not in any state. */
     bool in_batch; /* in batch->clients: calls of the batch point into its input, which stays where it is */

@@ -64,6 +64,7 @@ void gather_calls(struct worker *w, struct client *c)
             prefetch_key(w, &call);
         add_call(b, &call);
         b->write |= c->protocol->may_write(&call);
+        b->placed |= call.placed;
         share--;
         if (found == PARSE_BROKEN) {
             c->broken = true;

@@ -61,6 +61,7 @@ static void hold_reply(struct worker *w, const struct batch_call *call, size_t s
 
 static void run_call(struct worker *w, const struct batch_call *call, struct transaction *t)
 {
+    const struct error *write_err = &t->write_err;
     struct client *c = call->client;
     if (!client_batched(c))
         return;
@@ -73,11 +74,17 @@ static void run_call(struct worker *w, const struct batch_call *call, struct tra
         client_pause(c, call->deadline_us);
         return;
     }
+    if (w->legs.routed && !(write_err = legs_enter(w, call, write_err)))
+        return;
     size_t start = c->out.len;
-    struct command_result result = c->protocol->run(call, &t->write_err);
+    struct command_result result = c->protocol->run(call, write_err);
+    if (w->legs.routed)
+        legs_leave(w, call);
     c->run.done = call->end;
     if (c->out.len != start)
         hold_reply(w, call, start, &result);
+    if (result.token)
+        legs_note_token(w, call, start + result.token);
     t->said += c->out.len - start;
     command_result_add(&t->result, result);
 }
@@ -144,15 +151,13 @@ static void sync_saved(struct worker *w)
     held_fail(w, worker_ticket(w, HELD_FOR_SYNC), &err);
 }
 
-/* Of all workers, who stand still. Where there are several, none of their stores can refuse. */
+/* Of all workers, who stand still. Where there are several, none of their stores can refuse. Replicas are not
+   written to. */
 static enum status set_durability(struct workers *t, enum durability d, struct error *err)
 {
     enum status st = ST_OK;
-    for (uint32_t i = 0; i < t->n; i++) {
-        const struct executor *s = &t->workers[i]->executor;
-        for (uint32_t j = 0; j < s->nengines && st == ST_OK; j++)
-            st = store_set_durability(engine_store(s->engines[j]), d, err);
-    }
+    for (uint32_t i = 0; i < t->n && st == ST_OK; i++)
+        st = store_set_durability(engine_store(t->workers[i]->executor.engine), d, err);
     return st;
 }
 
@@ -214,20 +219,6 @@ enum status transaction_begin(struct worker *w, bool write, struct error *write_
     return st;
 }
 
-/* Where reads are round trips: what the calls from `at` on will use. Returns where it is enough. */
-static size_t declare(struct worker *w, size_t at)
-{
-    struct batch *b = &w->batch;
-    size_t n = 0;
-    if (!view_wants_declarations(w->executor.view))
-        return b->ncalls;
-    if (b->write && w->executor.nwaiters)
-        block_declare(&w->executor);
-    for (; at < b->ncalls && n < DECLARED_KEYS; at++)
-        n += b->calls[at].client->protocol->declare(&b->calls[at]);
-    return at;
-}
-
 /* Whether the call is run again when its transaction conflicts with another server's. */
 static bool may_run_again(const struct worker *w, const struct batch_call *call)
 {
@@ -247,6 +238,25 @@ static bool stands_alone(const struct worker *w, const struct batch_call *call)
            (engine_store(w->executor.engine)->contended && !may_run_again(w, call)) || needs_all(w, call);
 }
 
+/* Where reads are round trips: where the calls from `at` on read, and what they will use there. Returns where
+   it is enough, at the latest before a call that has no place with them. */
+static size_t declare(struct worker *w, size_t at)
+{
+    struct batch *b = &w->batch;
+    size_t n = 0, first = at;
+    if (!view_wants_declarations(w->executor.view))
+        return b->ncalls;
+    while (at < b->ncalls && n < DECLARED_KEYS) {
+        bool alone = stands_alone(w, &b->calls[at]);
+        if (alone && at > first)
+            break;
+        n += legs_route(w, &b->calls[at++]);
+        if (alone)
+            break;
+    }
+    return at;
+}
+
 /* Whether none of the calls from `at` on needs the database: those (PING) are answered while it is away. */
 static bool needs_none(const struct batch *b, size_t at)
 {
@@ -260,7 +270,8 @@ static bool is_over(const struct worker *w, const struct transaction *t, size_t 
 {
     const struct engine *engine = w->executor.engine;
     return t->at >= end || t->result.ends || t->said >= PENDING_BYTES ||
-           engine_pending_bytes(engine) >= PENDING_BYTES || engine_conflicted(engine);
+           engine_pending_bytes(engine) >= PENDING_BYTES || engine_conflicted(engine) || w->legs.failed ||
+           w->legs.over;
 }
 
 /* Runs the calls, and behind each of them serves the clients that waited for what it made appear. */
@@ -279,16 +290,24 @@ static void run_calls(struct worker *w, struct transaction *t, size_t end)
     }
 }
 
-/* Begins the transaction, unless no call needs the database. False: it conflicts with another writer's and
+/* Begins the transaction, unless no call needs the primary. False: it conflicts with another writer's and
    may wait; none of its calls has been run. */
 static bool begin_calls(struct worker *w, struct transaction *t, size_t *ret_end, bool may_wait)
 {
     struct batch *b = &w->batch;
     *ret_end = b->ncalls;
+    legs_start(w);
     if (needs_none(b, t->at))
         return true;
     *ret_end = declare(w, t->at);
-    t->begun = transaction_begin(w, b->write, &t->write_err, &t->err) == ST_OK;
+    if (!legs_begin(w, t->at, *ret_end))
+        return true;
+    if (b->write && w->executor.nwaiters && view_wants_declarations(w->executor.view))
+        block_declare(&w->executor);
+    legs_ask_positions(w);
+    t->begun =
+        !legs_primary_away(w, &t->err) && transaction_begin(w, b->write, &t->write_err, &t->err) == ST_OK;
+    legs_begun(w, &t->err);
     w->executor.unreadable = !t->begun;
     if (!t->begun)
         t->write_err = t->err;
@@ -311,12 +330,18 @@ static void run_once(struct worker *w, struct transaction *t, bool may_wait)
     t->begun = t->failed = false;
     t->ticket = 0;
     t->write_err.code = t->err.code = ST_OK;
-    if (!begin_calls(w, t, &end, may_wait))
+    if (!begin_calls(w, t, &end, may_wait)) {
+        legs_end(w);
         return;
+    }
     block_begin(&w->executor);
     w->executor.clock_us = clock_mono_us();
     run_calls(w, t, end);
-    t->failed = t->begun && engine_commit(w->executor.engine, &t->ticket, &t->err) != ST_OK;
+    legs_end(w);
+    if (w->legs.failed && t->begun)
+        engine_abandon(w->executor.engine);
+    else
+        t->failed = t->begun && engine_commit(w->executor.engine, &t->ticket, &t->err) != ST_OK;
 }
 
 /* ---- once or again ---- */
@@ -335,31 +360,45 @@ static void conclude(struct worker *w, const struct transaction *t)
     w->batch.tries = 0;
 }
 
-/* Runs the calls once. False: a conflict with another writer; nothing has happened, and the calls can be run
-   again. */
-static bool try_calls(struct worker *w)
+/* What has become of calls that were run: nothing has happened, and they can be run again, but if it was for
+   good. */
+enum tried { FOR_GOOD, CONFLICT, REPLICA_FAILED };
+
+static enum tried outcome(const struct worker *w, const struct transaction *t, bool again)
+{
+    if (w->legs.failed)
+        return REPLICA_FAILED;
+    bool conflict = t->failed && t->err.code == ST_CONFLICT && (again || t->at == w->batch.at);
+    return conflict ? CONFLICT : FOR_GOOD;
+}
+
+/* Runs the calls once. */
+static enum tried try_calls(struct worker *w)
 {
     struct batch *b = &w->batch;
-    executor_use_engine(&w->executor, executor_engine_for(&w->executor, &b->calls[b->at].client->session));
+    bool undoes = may_run_again(w, &b->calls[b->at]);
     bool last = retry_is_last(b->tries) || !engine_store(w->executor.engine)->contended;
-    bool again = !last && may_run_again(w, &b->calls[b->at]);
     if (retry_alone(b->tries))
         view_declare_everything(w->executor.view);
-    if (again)
+    if (undoes)
         worker_undo_begin(w);
     struct transaction t;
     run_once(w, &t, !last);
-    bool conflict = t.failed && t.err.code == ST_CONFLICT && (again || t.at == b->at);
-    if (again && conflict) {
+    enum tried found = outcome(w, &t, undoes && !last);
+    if (undoes && found != FOR_GOOD)
         worker_undo_take_back(w);
-        executor_note_failure(&w->executor, ST_CONFLICT);
-    } else if (again) {
+    else if (undoes)
         worker_undo_end(w);
-    }
+    if (found == CONFLICT && undoes)
+        executor_note_failure(&w->executor, ST_CONFLICT);
+    else if (found == REPLICA_FAILED)
+        legs_avoid_failed(w);
     stats_post(&w->executor);
-    if (!conflict)
+    if (found == FOR_GOOD) {
+        legs_settle(w, t.at, !t.failed);
         conclude(w, &t);
-    return !conflict;
+    }
+    return found;
 }
 
 static void run_transaction(struct worker *w)
@@ -367,10 +406,13 @@ static void run_transaction(struct worker *w)
     bool stops = needs_all(w, &w->batch.calls[w->batch.at]);
     if (stops)
         workers_hold(w);
-    bool done = try_calls(w);
+    enum tried found;
+    do
+        found = try_calls(w);
+    while (found == REPLICA_FAILED);
     if (stops)
         workers_release(w->workers);
-    if (done)
+    if (found == FOR_GOOD)
         executor_tell_others(&w->executor);
     else
         retry_later(w);
@@ -389,7 +431,7 @@ static void end_batch(struct worker *w)
     for (size_t i = 0; i < b->nclients; i++)
         client_batch_done(b->clients[i]);
     b->ncalls = b->nclients = b->at = 0;
-    b->write = b->pending = false;
+    b->write = b->placed = b->pending = false;
     arena_reset(&b->arena);
     gather_resume(w);
 }

@@ -257,6 +257,9 @@ static int64_t pause_left(struct worker *w)
         left = FULL_RETRY_US;
     if (w->lock_since_us && left < w->lock_retry_us - worker_now(w))
         left = w->lock_retry_us - worker_now(w);
+    int64_t hold = legs_hold_left(w);
+    if (left < hold)
+        left = hold;
     return left > 0 ? left : 0;
 }
 
@@ -527,6 +530,7 @@ void worker_free(struct worker *w)
         close(w->wake_fd);
     held_release(&w->held);
     worker_undo_release(&w->undo);
+    legs_release(&w->legs);
     wakeup_release(w);
     mem_free(w->flush.items);
     mem_free(w->unread.items);

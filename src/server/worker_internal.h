@@ -11,6 +11,7 @@
 #include "server/client.h"
 #include "server/gather.h"
 #include "server/held.h"
+#include "server/legs.h"
 #include "server/mailbox.h"
 #include "server/poll.h"
 #include "server/sweeper.h"
@@ -63,6 +64,7 @@ struct worker {
     struct batch batch;
     struct held_replies held;
     struct worker_undo undo;
+    struct legs legs;
     struct sweeper sweeper;
     struct client_vec flush;                /* clients whose output may leave now */
     struct client_vec unread;               /* clients that have sent something while a batch is pending */

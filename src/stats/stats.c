@@ -58,7 +58,8 @@ void stats_post(struct executor *s)
     struct books *b = &s->books;
     if (s->may_retry)
         return;
-    engine_post_tally(s->engine);
+    for (uint32_t i = 0; i < s->nengines; i++)
+        engine_post_tally(s->engines[i]);
     if (!b->ncalls && !b->nevents && !b->nerrors)
         return;
     books_sum(b, &s->stats);

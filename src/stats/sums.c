@@ -35,6 +35,8 @@ static void add_stats(struct executor_stats *to, const struct executor_stats *fr
     to->reruns += from->reruns;
     to->wakeups += from->wakeups;
     to->sweep_passes += from->sweep_passes;
+    for (int mode = 0; mode < READ_MODES; mode++)
+        add_counts(to->served[mode], from->served[mode], READ_PLACES);
     add_rate(&to->ops, &from->ops);
     add_rate(&to->input, &from->input);
     add_rate(&to->output, &from->output);
