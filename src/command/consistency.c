@@ -119,7 +119,7 @@ static enum status token_command(struct call *c)
 {
     struct position p;
     char text[TOKEN_TEXT];
-    struct error refusal;
+    struct error refusal = {.code = ST_OK};
     if (c->argc > 2) {
         reply_wrong_arity(c);
         return ST_OK;

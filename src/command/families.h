@@ -37,6 +37,7 @@ extern const struct command list_commands[];
 extern const struct command list_move_commands[];
 extern const struct command sort_commands[];
 extern const struct command string_commands[];
+extern const struct command wait_commands[];
 extern const struct command zset_commands[];
 extern const struct command zset_combine_commands[];
 extern const struct command zset_pop_commands[];

@@ -31,20 +31,6 @@ static enum status role(struct call *c)
     return ST_OK;
 }
 
-/* Answers at once that no replica has acknowledged, where Redis would first wait for the timeout. */
-static enum status wait_command(struct call *c)
-{
-    int64_t replicas, ms;
-    if (!arg_i64(c, 1, &replicas, NULL) ||
-        !arg_i64(c, 2, &ms, "ERR timeout is not an integer or out of range"))
-        return ST_OK;
-    if (ms < 0)
-        reply_error(c->reply, "ERR timeout is negative");
-    else
-        reply_integer(c->reply, 0);
-    return ST_OK;
-}
-
 /* ---- saving ---- */
 
 /* What was acknowledged is in the database already; saving makes it durable now, whatever the durability. The
@@ -194,12 +180,6 @@ const struct command server_commands[] = {
         .categories = CAT_ADMIN | CAT_FAST | CAT_DANGEROUS,
         .summary = "Tells that this server is a master without replicas.", .since = "2.8.12",
         .group = "server", .complexity = "O(1)",
-    },
-    {
-        .name = "wait", .fn = wait_command, .arity = 3, .flags = CMD_NOSCRIPT,
-        .categories = CAT_SLOW | CAT_CONNECTION, .summary = "Tells that no replica has acknowledged; there are none.",
-        .since = "3.0.0", .group = "generic", .complexity = "O(1)",
-        .tips = {"request_policy:all_shards", "response_policy:agg_min"},
     },
     {
         .name = "save", .fn = save, .arity = 1,

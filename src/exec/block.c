@@ -17,6 +17,8 @@
 #include "exec/session.h"
 #include "exec/txn.h"
 
+#define POLL_US 10000 /* between two looks of a wait that is for no key */
+
 /* One key that one client waits for, in the queue of that key. */
 struct wait {
     struct blocked *owner;
@@ -42,7 +44,9 @@ struct blocked {
     enum row_type type;
     struct wait *waits;
     int nwaits;
-    bool over; /* by what the running transaction did, which may be taken back: counts no more */
+    struct block_poll poll; /* answer is NULL: it waits for keys */
+    int64_t deadline_us;    /* of a poll; INT64_MAX: never */
+    bool over;              /* by what the running transaction did, which may be taken back: counts no more */
     struct arena arena;
 };
 
@@ -185,6 +189,25 @@ static void begin_wait(struct executor *s, struct blocked *k)
     view_watch_ready(s->view, true);
 }
 
+static struct blocked *new_blocked(struct call *c)
+{
+    struct blocked *k = mem_zalloc(sizeof *k);
+    *k = (struct blocked){.session = c->session, .cmd = c->cmd, .argc = c->argc};
+    k->argv = arena_alloc(&k->arena, (size_t)c->argc * sizeof *k->argv);
+    for (int i = 0; i < c->argc; i++)
+        k->argv[i] = arena_copy(&k->arena, c->argv[i]);
+    return k;
+}
+
+/* The session waits from here on, to be woken at this moment, 0: never. */
+static void block_session(struct call *c, struct blocked *k, int64_t wake_us)
+{
+    k->older = c->session->waits;
+    c->session->waits = c->session->state.blocked = k;
+    begin_wait(c->executor, k);
+    c->session->ops->block(c->session, wake_us);
+}
+
 void block_on(struct call *c, enum row_type type, int first, int nkeys, int64_t timeout_us)
 {
     if (c->serving)
@@ -194,12 +217,9 @@ void block_on(struct call *c, enum row_type type, int first, int nkeys, int64_t 
         return;
     }
     struct blocking *b = c->executor->server->blocking;
-    struct blocked *k = mem_zalloc(sizeof *k);
-    *k = (struct blocked){
-        .session = c->session, .cmd = c->cmd, .argc = c->argc, .type = type, .nwaits = nkeys};
-    k->argv = arena_alloc(&k->arena, (size_t)c->argc * sizeof *k->argv);
-    for (int i = 0; i < c->argc; i++)
-        k->argv[i] = arena_copy(&k->arena, c->argv[i]);
+    struct blocked *k = new_blocked(c);
+    k->type = type;
+    k->nwaits = nkeys;
     k->waits = mem_zalloc((size_t)nkeys * sizeof *k->waits);
     pthread_mutex_lock(&b->lock);
     for (int i = 0; i < nkeys; i++) {
@@ -207,10 +227,22 @@ void block_on(struct call *c, enum row_type type, int first, int nkeys, int64_t 
         join(&k->waits[i]);
     }
     pthread_mutex_unlock(&b->lock);
-    k->older = c->session->waits;
-    c->session->waits = c->session->state.blocked = k;
-    begin_wait(c->executor, k);
-    c->session->ops->block(c->session, timeout_us ? clock_mono_us() + timeout_us : 0);
+    block_session(c, k, timeout_us ? clock_mono_us() + timeout_us : 0);
+}
+
+/* When a poll is to look again. */
+static int64_t next_look(const struct blocked *k)
+{
+    int64_t soon = clock_mono_us() + POLL_US;
+    return k->deadline_us < soon ? k->deadline_us : soon;
+}
+
+void block_until(struct call *c, const struct block_poll *p, int64_t timeout_us)
+{
+    struct blocked *k = new_blocked(c);
+    k->poll = *p;
+    k->deadline_us = timeout_us ? clock_mono_us() + timeout_us : INT64_MAX;
+    block_session(c, k, next_look(k));
 }
 
 static void end_wait(struct executor *s, struct blocked *k)
@@ -260,12 +292,31 @@ void block_restored(struct executor *s, struct session *c)
 
 void block_give_up(struct executor *s, struct session *c, bool error)
 {
+    const struct block_poll *poll = &c->state.blocked->poll;
     struct reply *reply = c->ops->reply_begin(c);
     if (error)
         reply_error(reply, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
+    else if (poll->answer)
+        poll->answer(s, c, reply, poll, true);
     else
         reply_null_array(reply);
     block_forget(s, c);
+    c->ops->reply_end(c, 0);
+}
+
+void block_timer(struct executor *s, struct session *c)
+{
+    const struct blocked *k = c->state.blocked;
+    if (!k->poll.answer || clock_mono_us() >= k->deadline_us) {
+        block_give_up(s, c, false);
+        return;
+    }
+    struct reply *reply = c->ops->reply_begin(c);
+    bool answered = k->poll.answer(s, c, reply, &k->poll, false);
+    if (answered)
+        block_forget(s, c);
+    else
+        c->ops->block(c, next_look(k));
     c->ops->reply_end(c, 0);
 }
 
@@ -370,7 +421,8 @@ void block_serve_ready(struct executor *s, const struct error *write_err)
 void block_declare(struct executor *s)
 {
     for (const struct blocked *k = s->waiters; k; k = k->next)
-        declare_keys(s->view, queue_db(k->waits[0].queue), k->cmd, k->argv, k->argc);
+        if (k->nwaits)
+            declare_keys(s->view, queue_db(k->waits[0].queue), k->cmd, k->argv, k->argc);
 }
 
 bool block_anything(struct executor *s)

@@ -46,6 +46,23 @@ bool block_wants(const struct call *c, struct slice key);
    While being served, does nothing. */
 void block_on(struct call *c, enum row_type type, int first, int nkeys, int64_t timeout_us);
 
+/* A wait that is for no key: until `answer` has replied, which is asked every few milliseconds, outside of
+   any transaction, and once more (last) when the time is over, where it has to reply. What it goes by is
+   copied. */
+struct block_poll {
+    bool (*answer)(const struct executor *s, const struct session *c, struct reply *reply,
+                   const struct block_poll *p, bool last);
+    int64_t replicas; /* so many are to have replayed what the client has written */
+    bool local;       /* and this server is asked to have it durable: unless syncs fail from here on */
+    uint64_t failed_syncs;
+};
+
+/* Waits so, for timeout_us at most, 0: as long as it takes. */
+void block_until(struct call *c, const struct block_poll *p, int64_t timeout_us);
+
+/* The moment has come that session_ops.block was told: the wait ends or, of a poll, goes on. */
+void block_timer(struct executor *s, struct session *c);
+
 /* When a batch has begun: whether the view is to remember what appears. */
 void block_begin(struct executor *s);
 

@@ -24,10 +24,11 @@ struct command_result {
         struct {
             bool ends;       /* the commands that follow belong to another transaction */
             bool sync;       /* SAVE: the reply leaves when the database has been synced behind the commit */
+            bool durable;    /* WAITAOF: so, for what this worker has committed */
             bool durability; /* CONFIG SET durability: so, when the store writes by the new setting */
             bool stops;      /* SHUTDOWN: the process ends after this batch */
         };
-        uint32_t wishes; /* all four at once: most commands have none */
+        uint64_t wishes; /* all of them at once: most commands have none */
     };
     /* HTTP: behind so many bytes of the answer there is room (token_fill) for the token of what
        its transaction has written or seen, which is known only when that has ended; 0: no token is told. */

@@ -153,6 +153,7 @@ struct executor {
     struct executor_stats stats;
     struct command_stat *command_stats; /* by command_index */
     struct error_counts errors;
+    uint64_t failed_syncs; /* of SAVE and WAITAOF; a commit that has failed counts as one */
     /* Set by the worker. */
     void *worker;
     /* Configuration that lives elsewhere changes at run time. When it cannot, the caller puts the old value

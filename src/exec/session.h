@@ -31,8 +31,8 @@ struct session_ops {
     /* Sends bytes outside of a reply (MONITOR lines; RESP already). */
     void (*push)(struct session *s, struct slice bytes);
     void (*usage)(const struct session *s, struct session_usage *ret);
-    /* A blocking command waits (session->state.blocked is set): gives up at this moment of the monotonic
-       clock, 0 never. */
+    /* A blocking command waits (session->state.blocked is set), or waits on: block_timer is called at this
+       moment of the monotonic clock, 0 never. */
     void (*block)(struct session *s, int64_t deadline_us);
     /* Around a reply that the session's own command does not give: to a client that waited. wait: the
        ticket that must be durable before it leaves. When session->state.blocked is NULL at the end, the

@@ -51,7 +51,8 @@ void client_arm_block_timer(struct client *c)
 static void session_block(struct session *s, int64_t deadline_us)
 {
     struct client *c = of_session(s);
-    client_change_state(c, CLIENT_BLOCKED);
+    if (c->run.state != CLIENT_BLOCKED)
+        client_change_state(c, CLIENT_BLOCKED);
     c->run.block_until_us = deadline_us;
     if (deadline_us)
         client_arm_block_timer(c);
@@ -91,7 +92,7 @@ void client_on_block_timeout(evutil_socket_t fd, short what, void *arg)
     if (clock_mono_us() < c->run.block_until_us)
         client_arm_block_timer(c);
     else
-        block_give_up(&c->worker->executor, &c->session, false);
+        block_timer(&c->worker->executor, &c->session);
 }
 
 const struct session_ops client_session_ops = {

@@ -52,7 +52,7 @@ struct transaction {
 static void hold_reply(struct worker *w, const struct batch_call *call, size_t start,
                        const struct command_result *result)
 {
-    bool sync = result->wishes && (result->sync || result->durability);
+    bool sync = result->wishes && (result->sync || result->durability || result->durable);
     int64_t ticket = sync ? HELD_FOR_SYNC : result->ticket;
     client_touch(call->client);
     if (ticket)
@@ -136,16 +136,18 @@ void transaction_progress(struct worker *w)
     protocols_settle(w);
 }
 
-/* SAVE was the last call of the transaction, which has been committed: what it promised comes true now, or
-   its reply becomes the error. */
-static void sync_saved(struct worker *w)
+/* SAVE, or WAITAOF, was the last call of the transaction, which has been committed: what it promised comes
+   true now, or its reply becomes the error. */
+static void sync_saved(struct worker *w, bool all)
 {
     struct error err;
     if (engine_sync(w->executor.engine, &err) == ST_OK) {
-        server_saved(w->executor.server);
+        if (all)
+            server_saved(w->executor.server);
         held_synced(w);
         return;
     }
+    w->executor.failed_syncs++;
     executor_note_failure(&w->executor, err.code);
     log_failure("the database could not be synced", &err);
     held_fail(w, worker_ticket(w, HELD_FOR_SYNC), &err);
@@ -351,8 +353,9 @@ static void conclude(struct worker *w, const struct transaction *t)
 {
     if (t->failed)
         transactions_failed(w, worker_ticket(w, t->ticket), &t->err);
-    else if (t->result.sync)
-        sync_saved(w);
+    else if (t->result.sync || t->result.durable)
+        sync_saved(w, t->result.sync);
+    w->executor.failed_syncs += t->failed;
     if (t->result.durability)
         change_durability(w, !t->failed);
     w->stop |= t->result.stops;

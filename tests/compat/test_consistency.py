@@ -113,3 +113,52 @@ def test_a_token_that_is_none_changes_nothing(client):
 def test_a_token_of_another_database_is_told_so(client):
     assert error(client, "LARDER.TOKEN", lsn_of_nobody()).startswith("FOREIGNTOKEN ")
     assert client("LARDER.TOKEN") == NOTHING
+
+
+# --- WAIT, WAITAOF: without replicas none has acknowledged, and none will
+
+
+def test_wait_without_replicas_does_not_wait(client):
+    client("SET", "k", "v")
+    for n, timeout in (("0", "0"), ("1", "0"), ("5", "100000"), ("-1", "0")):
+        assert client("WAIT", n, timeout) == 0
+    client("MULTI")
+    client("SET", "k", "w")
+    client("WAIT", "1", "0")
+    assert client("EXEC") == [b"OK", 0]
+
+
+@pytest.mark.parametrize("durability", ["always", "everysec", "off"])
+def test_waitaof_makes_writes_durable(larder, durability):
+    with larder.connect() as c:
+        c("CONFIG", "SET", "durability", durability)
+        saves = c("LASTSAVE")
+        c("SET", "k", "v")
+        assert c("WAITAOF", "0", "0", "0") == [int(durability == "always"), 0]
+        assert c("WAITAOF", "1", "0", "0") == [1, 0]
+        assert c("WAITAOF", "1", "3", "0") == [1, 0]
+        c("MULTI")
+        c("SET", "k", "w")
+        c("WAITAOF", "1", "0", "0")
+        assert c("EXEC") == [b"OK", [int(durability == "always"), 0]]
+        assert c("LASTSAVE") == saves
+        c.send(b"SET k x\r\nWAITAOF 1 0 0\r\nGET k\r\n")
+        assert [c.read().plain() for _ in range(3)] == [b"OK", [1, 0], b"x"]
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ("2 0 0", "value is out of range, value must between 0 and 1"),
+        ("-1 0 0", "value is out of range, value must between 0 and 1"),
+        ("x 0 0", "value is not an integer or out of range"),
+        ("0 -1 0", "value is out of range, must be positive"),
+        ("0 x 0", "value is out of range, must be positive"),
+        ("0 0 x", "timeout is not an integer or out of range"),
+        ("0 0 1.5", "timeout is not an integer or out of range"),
+        ("0 0 -1", "timeout is negative"),
+        ("0 0", "wrong number of arguments for 'waitaof' command"),
+    ],
+)
+def test_waitaof_refuses_what_redis_does(client, words, message):
+    assert error(client, "WAITAOF", *words.split()) == f"ERR {message}"

@@ -30,11 +30,11 @@ def info(connection, *sections):
 
 # --- the command table
 
-# What came with Redis 7.2, a subcommand (so its container has other members too) and WITHSCORE, and with 7.4 and 8,
+# What came with Redis 7.2, a command, a subcommand (so its container has other members too) and WITHSCORE, and with 7.4 and 8,
 # fields that expire; and what Redis does not have.
 FIELD_EXPIRY = b"hexpire hpexpire hexpireat hpexpireat httl hpttl hexpiretime hpexpiretime hpersist hsetex hgetex hgetdel"
 CONSISTENCY = b"larder.consistency larder.read larder.token"
-OURS = {b"client|setinfo", b"zrank", b"zrevrank"} | set(FIELD_EXPIRY.split()) | set(CONSISTENCY.split())
+OURS = {b"client|setinfo", b"zrank", b"zrevrank", b"waitaof"} | set(FIELD_EXPIRY.split()) | set(CONSISTENCY.split())
 OTHER_MEMBERS = {b"client"}
 
 

@@ -11,6 +11,7 @@
 #include <sys/un.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "config/config.h"
 #include "replica/replicas.h"
@@ -68,6 +69,15 @@ bool replicas_primary_away(struct replicas *r)
 {
     (void)r;
     return known.away;
+}
+
+uint32_t replicas_reached(struct replicas *r, const struct position *p)
+{
+    uint32_t n = 0;
+    (void)r;
+    for (int i = 1; i < DATABASES; i++)
+        n += known.at[i] >= p->number;
+    return n;
 }
 
 static int which(const struct store *s)
@@ -474,6 +484,75 @@ static void held(void)
     stop(&s);
 }
 
+/* ---- WAIT ---- */
+
+static void *replay(void *arg)
+{
+    (void)arg;
+    usleep(50000);
+    known.at[2] = 200;
+    return NULL;
+}
+
+static void waits(void)
+{
+    struct service s;
+    pthread_t thread;
+    if (!start(&s))
+        return;
+    ASK("WAIT 2 0;WAIT 1 0", ":2 :2 "); /* nothing was written */
+    known.at[0] = 200;
+    ASK("SET a 1;WAIT 0 0;WAIT 1 1;PING", "+OK :0 :0 +PONG ");
+    known.at[1] = 200;
+    ASK("WAIT 1 0;WAIT 2 1;WAITAOF 1 2 1;WAITAOF 0 1 0", ":1 :1 *2 :1 :1 *2 :1 :1 ");
+    int64_t began = clock_mono_us();
+    ASK("WAIT 2 30;PING", ":1 +PONG ");
+    CHECK(clock_mono_us() - began >= 30000);
+    CHECK(pthread_create(&thread, NULL, replay, NULL) == 0);
+    ASK("WAIT 2 0;SET b 1;WAITAOF 1 2 0;GET b", ":2 +OK *2 :1 :2 $1 1 ");
+    pthread_join(thread, NULL);
+    /* Inside of EXEC, what was written before it counts, and nothing is waited for. */
+    ASK("MULTI;SET c 1;WAIT 2 0;WAITAOF 1 2 0;EXEC;WAIT 2 0",
+        "+OK +QUEUED +QUEUED +QUEUED *3 +OK :2 *2 :1 :2 :2 ");
+    stop(&s);
+}
+
+static uint64_t id_of(const char *said)
+{
+    return strtoull(said + 1, NULL, 10);
+}
+
+/* Another client ends the wait, with the count or with an error; a client that leaves has waited for nothing.
+ */
+static void waits_end(void)
+{
+    struct service s;
+    if (!start(&s))
+        return;
+    known.at[0] = 200;
+    struct service other = s;
+    other.heard = (struct buf){0};
+    static const char *const ends[][2] = {{"TIMEOUT", ":0\r\n"},
+                                          {"ERROR", "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"}};
+    for (int i = 0; i < 2; i++) {
+        char text[128], unblock[64];
+        other.fd = dial(&s);
+        uint64_t id = id_of(ask(&other, "CLIENT ID"));
+        (void)ask(&other, "SET a 1");
+        CHECK(send(other.fd, "WAIT 2 0\r\n", 10, MSG_NOSIGNAL) == 10);
+        snprintf(unblock, sizeof unblock, "CLIENT UNBLOCK %llu %s", (unsigned long long)id, ends[i][0]);
+        while (strcmp(ask(&s, unblock), ":1 ") != 0)
+            usleep(1000);
+        ssize_t got = recv(other.fd, text, sizeof text, 0);
+        CHECK_SLICE(slice_of(text, got > 0 ? (size_t)got : 0), slice_str(ends[i][1]));
+        CHECK(send(other.fd, "WAIT 2 0\r\n", 10, MSG_NOSIGNAL) == 10);
+        close(other.fd);
+    }
+    ASK("PING", "+PONG ");
+    buf_release(&other.heard);
+    stop(&s);
+}
+
 int main(int argc, char **argv)
 {
     CHECK_MAIN(argc, argv);
@@ -488,5 +567,7 @@ int main(int argc, char **argv)
     RUN(replica_conflicts);
     RUN(primary_away);
     RUN(held);
+    RUN(waits);
+    RUN(waits_end);
     return check_done();
 }
