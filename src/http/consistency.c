@@ -82,7 +82,6 @@ void http_read_consistency(const struct http_api *a, struct http_call *x)
 bool http_begin_reads(struct session *s, struct http_call *x, struct answer *a)
 {
     struct error refusal = {.code = ST_OK}, err;
-    s->state.consistency = x->reads.how;
     s->state.position = (struct position){.kind = POSITION_NONE};
     s->state.unplaced = false;
     enum status st = x->token.n ? session_take_token(s, x->token, &refusal, &err) : ST_OK;
@@ -102,11 +101,28 @@ static bool has_read(const struct http_call *x)
     return x->cmd ? (x->cmd->flags & CMD_READONLY) != 0 : x->only_reads;
 }
 
+/* "Larder-Read: replica; lag=12": from the place that the running call reads, and how old that is at most, in
+   milliseconds, where it is known. */
+static void tell_place(const struct executor *s, struct http_call *x)
+{
+    char line[64], age[32] = "";
+    bool memory = s->place == READ_FROM_MEMORY;
+    if (s->place && s->place_age_us != INT64_MAX)
+        snprintf(age, sizeof age, "; %s=%lld", memory ? "age" : "lag",
+                 (long long)(s->place_age_us + 999) / 1000);
+    int n = snprintf(line, sizeof line, "Larder-Read: %s%s\r\n",
+                     memory     ? "memory"
+                     : s->place ? "replica"
+                                : "primary",
+                     age);
+    http_add_header(x, slice_of(line, (size_t)n));
+}
+
 void http_tell_reads(const struct session *s, struct http_call *x)
 {
     char line[TOKEN_ROOM + 64], token[TOKEN_ROOM];
     if (x->tells_read && has_read(x))
-        http_add_header(x, SLICE("Larder-Read: primary\r\n"));
+        tell_place(s->executor, x);
     if (x->token_name) {
         token_fill(&s->state.position, token);
         int n = snprintf(line, sizeof line, "%s: %.*s\r\n", x->token_name, TOKEN_ROOM, token);

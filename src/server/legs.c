@@ -451,9 +451,7 @@ static void write_token(const struct worker *w, const struct leg_token *t)
         p = *need;
     if (seen && seen->kind != POSITION_NONE)
         position_merge(&p, seen);
-    char text[TOKEN_TEXT];
-    size_t n = token_write(&p, text);
-    memcpy(c->out.p + (t->at - c->out_base), text, n);
+    token_fill(&p, c->out.p + (t->at - c->out_base));
 }
 
 void legs_settle(struct worker *w, size_t to, bool committed)
