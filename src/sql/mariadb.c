@@ -579,7 +579,7 @@ static enum status set_up(struct mariadb *m, struct error *err)
     return st == ST_OK ? refuse_galera(m, err) : st;
 }
 
-/* One that can only be read is passed over when there are others. */
+/* One that can only be read is passed over when there are others; for a replica, one that is none. */
 static enum status try_host(struct mariadb *m, const struct remote_options *o, const struct url *u,
                             const struct url_host *h, struct error *err)
 {
@@ -587,8 +587,9 @@ static enum status try_host(struct mariadb *m, const struct remote_options *o, c
     if (st != ST_OK)
         return st;
     st = set_up(m, err);
-    if (st == ST_OK && m->several && m->read_only)
-        st = error_set(err, ST_READONLY, "%s: no host can be written to", m->base.place);
+    if (st == ST_OK && m->several && m->read_only != o->replica)
+        st = error_set(err, ST_READONLY, "%s: no host %s", m->base.place,
+                       o->replica ? "is a replica" : "can be written to");
     if (st != ST_OK) {
         mysql_close(m->conn);
         m->conn = NULL;

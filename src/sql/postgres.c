@@ -316,8 +316,8 @@ static enum status take_all(struct postgres *p, int64_t deadline, struct error *
             return first != ST_OK ? first : st;
         PGresult *r = PQgetResult(p->conn);
         if (!r || a->sync) { /* that was all of this statement */
-            if (a->sync && i + 1 < p->nawaited)
-                first = ST_OK; /* of something that was posted */
+            if (a->sync && i < p->nposted)
+                first = ST_OK; /* nobody asks for it any more */
             PQclear(r);
             i++;
             continue;
@@ -366,6 +366,13 @@ static void post(struct remote *c)
     if (p->unsent || PQflush(p->conn) < 0)
         c->lost = true;
     p->nposted = p->nawaited;
+}
+
+static void part(struct remote *c)
+{
+    struct postgres *p = postgres_of(c);
+    if (!c->lost && p->nawaited > p->nposted)
+        add_sync(p);
 }
 
 static enum status script(struct remote *c, const char *text, struct error *err)
@@ -483,6 +490,7 @@ static const struct remote_ops postgres_ops = {
     .script = script,
     .idle = idle,
     .post = post,
+    .part = part,
     .socket = socket_of,
     .notified = notified,
 };

@@ -68,7 +68,7 @@ static enum status read_url(const struct remote_options *o, const struct url *u,
     ret->names[n] = "application_name", ret->values[n++] = "larder";
     ret->names[n] = "client_encoding", ret->values[n++] = "UTF8";
     if (u->nhosts > 1)
-        ret->names[n] = "target_session_attrs", ret->values[n++] = "read-write";
+        ret->names[n] = "target_session_attrs", ret->values[n++] = o->replica ? "standby" : "read-write";
     for (PQconninfoOption *i = ret->parsed; i->keyword && n < 63; i++)
         if (i->val)
             ret->names[n] = i->keyword, ret->values[n++] = i->val;

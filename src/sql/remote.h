@@ -111,6 +111,7 @@ struct remote_ops {
     enum status (*script)(struct remote *c, const char *text, struct error *err);
     bool (*idle)(struct remote *c);
     void (*post)(struct remote *c);
+    void (*part)(struct remote *c); /* NULL: statements stand for themselves anyway */
     int (*socket)(const struct remote *c);
     bool (*notified)(struct remote *c); /* NULL: the database does not tell */
 };
@@ -132,7 +133,8 @@ struct remote_options {
     const char *url; /* postgres://, postgresql://, mysql://, mariadb:// */
     uint32_t connect_ms;
     uint32_t timeout_ms;
-    bool again; /* this process has had one: that the server is as it must be is known */
+    bool again;   /* this process has had one: that the server is as it must be is known */
+    bool replica; /* of several hosts one that can be read is enough, and rather one that only can */
 };
 
 /* Whether a URL is one of ours. */
@@ -173,6 +175,14 @@ void remote_add_text(struct remote *c, const char *text);
 static inline MUST_CHECK enum status remote_run(struct remote *c, struct error *err)
 {
     return c->ops->run(c, err);
+}
+
+/* What is added next does not belong to one transaction with what was added so far, unless BEGIN says so: it
+   still goes out in one round trip. */
+static inline void remote_part(struct remote *c)
+{
+    if (c->ops->part)
+        c->ops->part(c);
 }
 
 /* Sends what was added and does not wait: the answers are taken, and forgotten, before the next run. For the

@@ -79,6 +79,8 @@ bool position_reached(const struct position *at, const struct position *need)
         return true;
     if (at->kind != need->kind || at->database != need->database)
         return false;
+    if (need->kind != POSITION_SEQUENCE && at->timeline != need->timeline)
+        return false;
     return need->kind == POSITION_GTID ? gtids_reached(at, need) : at->number >= need->number;
 }
 

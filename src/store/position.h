@@ -26,7 +26,7 @@ struct position_gtid {
 
 struct position {
     enum position_kind kind; /* NONE: everywhere reached */
-    uint32_t timeline;       /* LSN: the timeline. SEQUENCE: the run of the server */
+    uint32_t timeline;       /* LSN, GTID: the branch (store/history.h). SEQUENCE: the run of the server */
     uint64_t database;       /* which database: a random number of larder_meta, the same on its replicas */
     uint64_t number;         /* LSN, SEQUENCE */
     uint32_t ndomains;       /* GTID: in ascending order of domains */
@@ -34,8 +34,9 @@ struct position {
 };
 
 /* Whether a server that is at `at` has everything up to `need`. Positions of different databases or kinds:
-   false. LSNs are compared as numbers: whether `need` lies on the history of at's timeline is lineage's
-   question (replicated.h). */
+   false. Of different branches as well, because numbers are given anew on each: after a failover nobody is
+   known to have what was needed before, until lineage was asked (judge, replicated.h) or the primary has been
+   read. */
 bool position_reached(const struct position *at, const struct position *need);
 
 /* The later of both, domain by domain. A position of another database replaces what was there. Of LSNs the

@@ -142,7 +142,8 @@ struct store_options {
     store_replay_fn *replay;
     bool joins; /* a shared store that this process has open already: the tables are as they must be */
     /* A session on a replica: it only reads, opening it succeeds while the replica is away, and timeout_ms
-       bounds every wait for it. */
+       bounds every wait for it. beside: the session on its primary that the same thread has, if there is one:
+       a replica of another database is refused. */
     bool replica;
 };
 

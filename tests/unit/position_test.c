@@ -32,7 +32,8 @@ static void numbers_are_compared(void)
     CHECK(reached(lsn(1, 100), lsn(1, 100)));
     CHECK(reached(lsn(1, 101), lsn(1, 100)));
     CHECK(!reached(lsn(1, 99), lsn(1, 100)));
-    CHECK(reached(lsn(2, 100), lsn(1, 100)));
+    CHECK(!reached(lsn(2, 100), lsn(1, 100))); /* another branch has the same numbers */
+    CHECK(!reached(lsn(1, 200), lsn(2, 100)));
     CHECK(reached(lsn(1, UINT64_MAX), lsn(1, UINT64_MAX)));
 }
 
@@ -57,6 +58,9 @@ static void every_domain_counts(void)
     CHECK(reached(gtids("0-1-50,3-1-1"), gtids("0-1-42")));
     CHECK(reached(gtids(""), gtids("")));
     CHECK(!reached(gtids(""), gtids("0-1-1")));
+    struct position branch = gtids("0-2-50");
+    branch.timeline = 2;
+    CHECK(!reached(branch, gtids("0-1-42")));
 }
 
 static void merging_takes_the_later(void)

@@ -83,14 +83,20 @@ static enum status end(struct rstore *s, struct error *err)
 
 struct remote_options rconnect_options(const struct rstore *s)
 {
-    return (struct remote_options){.url = s->url, .connect_ms = CONNECT_MS, .timeout_ms = s->timeout_ms};
+    return (struct remote_options){
+        .url = s->url, .connect_ms = CONNECT_MS, .timeout_ms = s->timeout_ms, .replica = s->pos.replica};
+}
+
+void rconnect_start(struct rstore *s)
+{
+    if (!s->connecting)
+        s->connecting = begin(s);
 }
 
 bool rconnect_try(struct rstore *s, enum status *ret, struct error *err)
 {
-    int64_t patience = s->connecting ? 0 : GRACE_MS;
-    if (!s->connecting)
-        s->connecting = begin(s);
+    int64_t patience = s->connecting || s->pos.replica ? 0 : GRACE_MS; /* the primary can serve as well */
+    rconnect_start(s);
     if (s->fenced && !s->beside) /* a thread whose business it is to wait */
         patience = INT32_MAX;
     if (!is_done(s->connecting, patience))

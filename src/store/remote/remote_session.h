@@ -42,6 +42,9 @@ enum status rshared_apply_dbs(struct rstore *s, const struct changes *c, struct 
 
 struct remote_options rconnect_options(const struct rstore *s);
 
+/* Begins to make a connection, for rconnect_try to take. */
+void rconnect_start(struct rstore *s);
+
 /* Begins to make a connection, or goes on with that. False: it is not done yet. Else *ret says how it went,
    and on success it is in s->conn, where there was none. */
 bool rconnect_try(struct rstore *s, enum status *ret, struct error *err);

@@ -124,6 +124,7 @@ static enum status ask_to_begin(struct rstore *s, bool write, const struct store
     int64_t next = s->next_number;
     memset(s->stripes, 0, sizeof s->stripes);
     s->everything = write && d->everything;
+    rposition_before(s);
     if (write) {
         rstore_begin_write(s);
         add_lock(s, s->everything ? R_LOCK_ALL : R_LOCK_SOME);
@@ -136,13 +137,17 @@ static enum status ask_to_begin(struct rstore *s, bool write, const struct store
     if (write || next < 0) /* who only reads makes no database */
         rstore_add_get_meta(s, "next_db_number", &next);
     ask_keys(s, write, d, f);
+    if (!write)
+        rposition_behind(s);
     enum status st = rstore_run(s, err);
+    if (st == ST_OK && !write)
+        st = rposition_begun(s, err);
     if (st == ST_OK && (l.found < s->databases || next < 0))
         st = error_set(err, ST_CORRUPT, "larder_db has no row for database %zu", l.found);
     if (st != ST_OK)
         return st;
     s->next_number = next;
-    s->now_us = l.now_us;
+    s->now_us = rposition_clock(s, l.now_us);
     s->told_valid = true;
     return ST_OK;
 }

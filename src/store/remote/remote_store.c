@@ -91,21 +91,31 @@ void rstore_begin_read(struct rstore *s)
     s->begun = true;
 }
 
+/* A new connection: is it what it should be, and may we have the tables? */
+static enum status enter_again(struct rstore *s, struct error *err)
+{
+    enum status st = s->pos.replica ? remote_schema_require(s->conn, err) : ST_OK;
+    if (st == ST_OK && s->shared)
+        st = rposition_enter(s, !s->pos.replica, err);
+    if (st != ST_OK)
+        snprintf(s->pos.why, sizeof s->pos.why, "%s", err->text);
+    return st == ST_OK && !s->pos.replica ? rlock_again(s, err) : st;
+}
+
 /* A new connection in the place of a lost one. */
 static enum status reconnect(struct rstore *s, struct error *err)
 {
     enum status st;
-    if (!s->connecting && clock_mono_us() < s->retry_at) {
-        error_set(err, ST_IO, "the database cannot be reached");
-        return ST_IO;
-    }
+    if (!s->connecting && clock_mono_us() < s->retry_at)
+        return error_set(err, ST_IO, "%s", s->pos.why[0] ? s->pos.why : "the database cannot be reached");
     if (!rconnect_try(s, &st, err)) {
         error_set(err, ST_IO, "the database does not answer yet");
         return ST_IO;
     }
     assert(st != ST_OK || s->conn);
+    s->pos.why[0] = '\0';
     if (st == ST_OK)
-        st = rlock_again(s, err);
+        st = enter_again(s, err);
     if (st == ST_OK) {
         s->backoff_ms = BACKOFF_MIN_MS;
         s->reconnects++;
@@ -157,6 +167,8 @@ static enum status do_begin(struct store *base, enum store_txn kind, const struc
                             bool *ret_changed, struct error *err)
 {
     struct rstore *s = rstore_of(base);
+    if (s->pos.replica && kind != STORE_READ)
+        return error_set(err, ST_READONLY, "a replica of the database can only be read");
     if (s->conn && !remote_idle(s->conn))
         drop_connection(s);
     enum status st = rstore_connected(s, err);
@@ -229,9 +241,15 @@ static enum status do_commit(struct store *base, struct error *err)
         return st;
     }
     rwake_tell(s);
-    remote_add_text(s->conn, "COMMIT");
+    int64_t done = -1;
+    struct request commit = {.text = "COMMIT", .ret_changed = &done};
+    remote_add(s->conn, &commit);
+    rposition_commit(s);
     st = rstore_run(s, err);
+    if (done >= 0 && (st == ST_IO || st == ST_BUSY))
+        st = ST_OK; /* it was answered: what failed is the question behind it */
     if (st == ST_OK) {
+        rposition_committed(s);
         s->begun = s->careful = false;
         s->asked = TXN_NONE;
         return ST_OK;
@@ -353,6 +371,11 @@ static enum status do_load_dbs(struct store *base, struct db_row *dbs, size_t n,
         *ret_next_number = (uint32_t)s->next_number;
         return ST_OK;
     }
+    if (s->pos.replica) { /* it may be away: each transaction brings them */
+        memset(dbs, 0, n * sizeof *dbs);
+        *ret_next_number = 0;
+        return ST_OK;
+    }
     enum status st = rstore_connected(s, err);
     if (st != ST_OK)
         return st;
@@ -442,6 +465,7 @@ static void do_close(struct store *base)
     arena_release(&s->arena);
     buf_release(&s->text);
     mem_free(s->told);
+    mem_free(s->pos.kept);
     mem_free(s->url);
     mem_free(s);
 }
@@ -463,6 +487,50 @@ static const struct store_ops rstore_ops;
 static const struct shared_ops rshared_ops;
 static const struct journal_rows_ops rjournal_ops;
 
+static void share(struct rstore *s, bool shared)
+{
+    s->shared = s->base.contended = shared;
+    s->base.shared = shared ? &rshared_ops : NULL;
+    s->told = mem_zalloc((s->databases + 1) * sizeof *s->told);
+}
+
+/* A session on a replica is connected when it can be. */
+static enum status open_replica(struct rstore *s, const struct store_options *o, struct error *err)
+{
+    if (remote_is_exclusive(o->url))
+        return error_set(err, ST_INVALID, "mode=exclusive: a replica serves readers of shared tables");
+    s->pos.replica = true;
+    s->pos.primary = o->beside;
+    s->base.replicated = &rposition_ops;
+    share(s, true);
+    rconnect_start(s);
+    return ST_OK;
+}
+
+static enum status open_connected(struct rstore *s, const struct store_options *o, struct error *err)
+{
+    enum status st = connect_now(s, o->joins || o->beside, err);
+    if (st != ST_OK)
+        return st;
+    share(s, !s->conn->exclusive && !o->read_only);
+    st = o->read_only || o->joins ? remote_schema_require(s->conn, err) : ensure_schema(s, err);
+    if (st == ST_OK && o->read_only && !o->beside)
+        st = remote_verify(s->conn, false, err);
+    if (st == ST_OK && s->shared) {
+        s->base.replicated = &rposition_ops;
+        st = rposition_enter(s, true, err);
+    }
+    if (st == ST_OK && o->beside) {
+        snprintf(s->owner, sizeof s->owner, "%s", rstore_of(o->beside)->owner);
+        s->lease = rstore_of(o->beside)->lease;
+    }
+    if (st == ST_OK && (!o->read_only || o->beside))
+        st = o->joins ? rlock_again(s, err) : rlock_enter(s, err);
+    if (o->joins)
+        s->read_only = st != ST_OK;
+    return st;
+}
+
 enum status remote_store_open(const struct store_options *o, struct store **ret, struct error *err)
 {
     struct rstore *s = mem_zalloc(sizeof *s);
@@ -480,25 +548,9 @@ enum status remote_store_open(const struct store_options *o, struct store **ret,
     s->next_number = s->dropped = -1;
     s->read_only = true; /* until it is ours to write */
     s->snapshots = o->read_only;
-    s->beside = o->beside != NULL;
-    s->fenced = o->beside || o->journaled;
-    enum status st = connect_now(s, o->joins || o->beside, err);
-    if (st == ST_OK) {
-        s->shared = s->base.contended = !s->conn->exclusive && !o->read_only;
-        s->base.shared = s->shared ? &rshared_ops : NULL;
-        s->told = mem_zalloc((s->databases + 1) * sizeof *s->told);
-        st = o->read_only || o->joins ? remote_schema_require(s->conn, err) : ensure_schema(s, err);
-    }
-    if (st == ST_OK && o->read_only && !o->beside)
-        st = remote_verify(s->conn, false, err);
-    if (st == ST_OK && o->beside) {
-        snprintf(s->owner, sizeof s->owner, "%s", rstore_of(o->beside)->owner);
-        s->lease = rstore_of(o->beside)->lease;
-    }
-    if (st == ST_OK && (!o->read_only || o->beside))
-        st = o->joins ? rlock_again(s, err) : rlock_enter(s, err);
-    if (o->joins)
-        s->read_only = st != ST_OK;
+    s->beside = o->beside && !o->replica;
+    s->fenced = s->beside || o->journaled;
+    enum status st = o->replica ? open_replica(s, o, err) : open_connected(s, o, err);
     if (st != ST_OK) {
         do_close(&s->base);
         return st;

@@ -10,6 +10,7 @@
 #include "store/journal_rows.h"
 #include "store/order.h"
 #include "store/remote/lease.h"
+#include "store/remote/remote_position.h"
 #include "store/shared.h"
 
 /* Statements with a fixed text, see remote_texts.c. */
@@ -126,8 +127,9 @@ struct rstore {
     struct db_row *told;            /* the databases as the caller knows them */
     bool told_valid;
     int64_t now_us;
-    bool appeared;      /* something that others' clients may wait for: see remote_wake.c */
-    bool listening;     /* this connection does */
+    bool appeared;  /* something that others' clients may wait for: see remote_wake.c */
+    bool listening; /* this connection does */
+    struct rposition pos;
     struct arena arena; /* for the call that is running */
     struct buf text;    /* of a composed statement */
 };

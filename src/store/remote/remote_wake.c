@@ -15,6 +15,8 @@ bool rwake_listen(struct store *base, bool on, struct store_wakeup *ret)
 {
     struct rstore *s = rstore_of(base);
     assert(s->asked == TXN_NONE);
+    if (s->pos.replica) /* LISTEN fails there */
+        return false;
     if (!s->conn || s->conn->lost || !rtext(s, R_LISTEN))
         return false;
     if (on != s->listening) {
