@@ -1,4 +1,4 @@
-/* The program: subcommands, and the wiring of a server. The only file that knows all modules.
+/* The program: subcommands, and the wiring of a server. With sessions.c the only file that knows all modules.
 
    Exit codes: 0 all is well, 1 it failed, 2 the command line or the configuration is wrong, 3 check found
    something wrong with the database. */
@@ -9,32 +9,25 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "admin/check.h"
 #include "admin/migrate.h"
 #include "admin/salvage.h"
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/hide.h"
 #include "base/log.h"
 #include "base/notify.h"
 #include "command/families.h"
 #include "config/config.h"
-#include "engine/engine.h"
 #include "exec/command.h"
-#include "exec/executor.h"
 #include "http/http_client.h"
-#include "journal/journal.h"
 #include "replica/urls.h"
 #include "server/workers.h"
+#include "sessions.h"
 #include "sql/remote.h"
-#include "store/store.h"
 
 enum { EXIT_USAGE = 2, EXIT_FINDINGS = 3 };
-
-#define FEW_ROWS 8 /* under light load: that many cost about as much in the tables as in the journal */
 
 static int complain(const char *text, int code)
 {
@@ -233,20 +226,6 @@ static int cmd_migrate(int argc, char **argv)
     return code;
 }
 
-static struct store_options store_options(const struct config *c)
-{
-    return (struct store_options){
-        .url = c->store,
-        .durability = (enum durability)c->durability,
-        .databases = (uint32_t)c->databases,
-        .page_cache = c->page_cache,
-        .busy_ms = (uint32_t)c->busy_timeout_ms,
-        .timeout_ms = (uint32_t)c->store_timeout_ms,
-        .lease_ms = (uint32_t)c->exclusive_lease_ms,
-        .replay = journal_replay,
-    };
-}
-
 /* ---- serving ---- */
 
 /* A thread that waits for signals, so that none interrupts a worker: the first SIGTERM or SIGINT ends it
@@ -338,108 +317,6 @@ static void log_start(const struct config *c, const struct workers *t, uint32_t 
         log_warning("an acknowledged write may be lost in a power failure", "durability=%s", durability);
 }
 
-/* A session of the database and an engine for each worker. */
-struct sessions {
-    struct store *stores[WORKERS_MAX];
-    struct engine *engines[WORKERS_MAX];
-    uint32_t n;
-};
-
-/* Several servers, and several workers, may use the database at once. */
-static bool is_shared(const struct config *c)
-{
-    return remote_is_url(c->store) && !remote_is_exclusive(c->store);
-}
-
-static enum status open_store(const struct config *c, bool joins, struct store **ret, struct error *err)
-{
-    struct store_options options = store_options(c);
-    const struct journal_options journal = {.max_bytes = c->journal_max,
-                                            .lag_ms = (uint32_t)c->apply_lag_ms,
-                                            .few_rows = FEW_ROWS,
-                                            .lock_ms = (uint32_t)c->busy_timeout_ms,
-                                            .away_ms = (uint32_t)c->store_timeout_ms};
-    bool plain = remote_is_url(c->store) && (c->journal_max == 0 || is_shared(c));
-    options.joins = joins;
-    return plain ? store_open(&options, ret, err) : journal_store_open(&options, &journal, ret, err);
-}
-
-#define WAIT_MIN_MS  100 /* between two tries to reach a database server, growing ... */
-#define WAIT_MAX_MS  2000
-#define WAIT_TELL_US 10000000 /* and how often the log says so */
-#define PROBE_MS     5000
-
-/* Sleeps, unless a signal asks to stop: then true. */
-static bool asked_to_stop(const struct signals *s, int64_t ms)
-{
-    int64_t until = clock_mono_us() + ms * 1000;
-    for (int64_t us; (us = until - clock_mono_us()) > 0;) {
-        const struct timespec left = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
-        int number = sigtimedwait(&s->set, NULL, &left);
-        if (number == SIGTERM || number == SIGINT)
-            return true;
-    }
-    return false;
-}
-
-/* A database server may be started after us, or be starting: it is tried for as long as store-wait says.
- *ret_stop: a signal came meanwhile. */
-static enum status open_patiently(const struct config *c, const struct signals *s, struct store **ret,
-                                  bool *ret_stop, struct error *err)
-{
-    const struct remote_options probe = {.url = c->store, .connect_ms = PROBE_MS};
-    int64_t begun = clock_mono_us(), told = begun - WAIT_TELL_US, pause = WAIT_MIN_MS;
-    char text[2 * sizeof err->text];
-    for (;;) {
-        enum status st = open_store(c, false, ret, err);
-        int64_t now = clock_mono_us(), left = (int64_t)c->store_wait_ms - (now - begun) / 1000;
-        if (st != ST_IO || !remote_is_url(c->store) || left <= 0 || remote_refuses(&probe))
-            return st;
-        if (now - told >= WAIT_TELL_US) {
-            log_warning("waiting for the database", "left_s=%lld error=%s", (long long)(left + 999) / 1000,
-                        log_quote(text, sizeof text, err->text));
-            notify_manager("STATUS=waiting for the database");
-            told = now;
-        }
-        *ret_stop = asked_to_stop(s, pause < left ? pause : left);
-        if (*ret_stop)
-            return st;
-        pause = pause * 2 < WAIT_MAX_MS ? pause * 2 : WAIT_MAX_MS;
-    }
-}
-
-/* As many as the configuration says, or as there are processors; a database that is not shared has one. */
-static uint32_t count_workers(const struct config *c)
-{
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    int64_t n = c->workers ? c->workers : processors < 1 ? 1 : processors;
-    return !is_shared(c) ? 1 : n > WORKERS_MAX ? WORKERS_MAX : (uint32_t)n;
-}
-
-static enum status open_sessions(const struct config *c, const struct signals *signals, struct sessions *s,
-                                 bool *ret_stop, struct error *err)
-{
-    enum status st = ST_OK;
-    s->n = count_workers(c);
-    const struct engine_options limits = {.databases = (uint32_t)c->databases,
-                                          .cache_memory = c->cache_memory / s->n};
-    for (uint32_t i = 0; i < s->n && st == ST_OK; i++) {
-        st = i ? open_store(c, true, &s->stores[i], err)
-               : open_patiently(c, signals, &s->stores[i], ret_stop, err);
-        if (st == ST_OK)
-            st = engine_new(s->stores[i], &limits, &s->engines[i], err);
-    }
-    return st;
-}
-
-static void close_sessions(struct sessions *s)
-{
-    for (uint32_t i = 0; i < s->n; i++) {
-        engine_free(s->engines[i]);
-        store_close(s->stores[i]);
-    }
-}
-
 /* What is spoken at the ports. */
 static const struct protocol *const protocols[PROTOCOLS] = {
     [PROTOCOL_RESP] = &resp_protocol,
@@ -447,19 +324,22 @@ static const struct protocol *const protocols[PROTOCOLS] = {
 };
 
 /* Opens what a server consists of, serves, and closes it again. */
-static enum status serve(struct config *c, struct signals *signals, struct error *err)
+static enum status serve(struct config *c, const struct replica_urls *urls, struct signals *signals,
+                         struct error *err)
 {
     struct sessions sessions = {0};
     struct workers *workers = NULL;
     notify_manager("STATUS=opening the database");
     bool stop = false;
-    enum status st = open_sessions(c, signals, &sessions, &stop, err);
+    enum status st = sessions_open(c, urls, &signals->set, &sessions, &stop, err);
     if (stop) { /* before there was anything to serve */
-        close_sessions(&sessions);
+        sessions_close(&sessions);
         return ST_OK;
     }
     if (st == ST_OK)
         st = workers_new(c, protocols, sessions.engines, sessions.n, &workers, err);
+    if (st == ST_OK && sessions.replicas)
+        workers_use_replicas(workers, sessions.replicas, sessions.replica_engines, sessions.each);
     if (st == ST_OK)
         st = signals_watch(signals, workers, err);
     if (st == ST_OK) {
@@ -470,12 +350,12 @@ static enum status serve(struct config *c, struct signals *signals, struct error
         signals_end(signals);
     }
     workers_free(workers);
-    close_sessions(&sessions);
+    sessions_close(&sessions);
     return st;
 }
 
 /* With a configuration that is right. */
-static int serve_and_log(struct config *c)
+static int serve_and_log(struct config *c, const struct replica_urls *replicas)
 {
     struct error err;
     struct signals signals = {0};
@@ -486,7 +366,7 @@ static int serve_and_log(struct config *c)
     log_idle_options(c);
     umask(umask(0) | 027); /* the data is not for everyone */
     signals_block(&signals);
-    enum status st = serve(c, &signals, &err);
+    enum status st = serve(c, replicas, &signals, &err);
     if (st == ST_OK) {
         log_info("stopped", NULL);
         return EXIT_SUCCESS;
@@ -510,12 +390,12 @@ static int cmd_serve(int argc, char **argv)
     if (config_load(&config, argc, argv, &err) != ST_OK ||
         replica_urls_read(config.store, config.replica, &replicas, &err) != ST_OK)
         code = complain(err.text, EXIT_USAGE);
-    else if (config.workers > 1 && !is_shared(&config))
+    else if (config.workers > 1 && !sessions_are_shared(&config))
         code = complain(
             "--workers: PostgreSQL and MariaDB in shared mode take more than 1, this database does not",
             EXIT_USAGE);
     else
-        code = serve_and_log(&config);
+        code = serve_and_log(&config, &replicas);
     replica_urls_release(&replicas);
     config_release(&config);
     return code;

@@ -109,6 +109,7 @@ static enum status start_prober(struct replicas *r, const struct replicas_option
         .i = i,
         .options = {.url = r->nodes[i].url,
                     .databases = o->databases,
+                    .durability = DURABILITY_OFF, /* its position covers commits that were not waited for */
                     .timeout_ms = i == 0 && o->timeout_ms < PRIMARY_MIN_MS ? PRIMARY_MIN_MS : o->timeout_ms,
                     .replica = replica,
                     .joins = !replica},

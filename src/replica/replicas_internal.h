@@ -16,8 +16,8 @@
 
 #include "replica/replicas.h"
 
-#define CHECK_US    250000 /* between two checks of a database */
-#define FEW_CHECKS  3      /* so many good ones take a replica into rotation, so many bad ones out of it */
+#define CHECK_US    INT64_C(250000) /* between two checks of a database */
+#define FEW_CHECKS  3 /* so many good ones take a replica into rotation, so many bad ones out of it */
 #define UNKNOWN_AGE INT64_MAX
 
 /* ---- ring.c ---- */

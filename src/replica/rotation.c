@@ -12,9 +12,9 @@
 
 #include "base/log.h"
 #include "replica/replicas_internal.h"
+#include "store/history.h"
 
-#define branch_number(timeline) ((timeline) >> 16) /* below it is a random number */
-#define PRIMARY_TIMEOUT_US      1000000            /* a primary is not given up as easily as a replica */
+#define PRIMARY_TIMEOUT_US 1000000 /* a primary is not given up as easily as a replica */
 
 /* ---- replicas ---- */
 
@@ -30,13 +30,13 @@ static void tell(const struct replicas *r, uint32_t i, const char *what)
 static void leave(struct replicas *r, uint32_t i, enum verdict verdict, const char *why)
 {
     struct node *x = &r->nodes[i];
-    bool was_in = x->in;
+    bool was_in = x->in, same = x->told && strcmp(x->why, why) == 0;
     x->verdict = verdict;
     snprintf(x->why, sizeof x->why, "%s", why);
     x->in = false;
     x->good = 0;
     x->left += was_in;
-    if (x->told & 1u << verdict)
+    if (same || (x->told & 1u << verdict))
         return;
     x->told |= 1u << verdict;
     tell(r, i, was_in ? "a replica is not read from any more" : "a replica is not read from");

@@ -15,6 +15,7 @@
 #include "engine/recent.h"
 #include "exec/block.h"
 #include "exec/command.h"
+#include "replica/replicas.h"
 #include "server/certificates.h"
 #include "server/worker_internal.h"
 #include "stats/monitor.h"
@@ -73,6 +74,8 @@ static enum status config_changed(struct executor *executor, const struct option
         each_engine_of_all(t, set_cache_budget);
     } else if (slice_is(name, "durability")) {
         result->durability = result->ends = true;
+    } else if (slice_is(name, "replica-max-lag") && t->server.replicas) {
+        replicas_set_max_lag(t->server.replicas, (uint32_t)config->replica_max_lag_ms);
     } else if (slice_is(name, "maxclients")) {
         listeners_fit(t);
     } else if (slice_is(name, "loglevel")) {

@@ -80,6 +80,11 @@ uint32_t replicas_reached(struct replicas *r, const struct position *p)
     return n;
 }
 
+void replicas_set_max_lag(struct replicas *r, uint32_t ms)
+{
+    (void)r, (void)ms;
+}
+
 static int which(const struct store *s)
 {
     int i = 0;

@@ -1,0 +1,173 @@
+#include "sessions.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/notify.h"
+#include "journal/journal.h"
+#include "sql/remote.h"
+#include "store/store.h"
+
+#define FEW_ROWS 8 /* under light load: that many cost about as much in the tables as in the journal */
+
+static struct store_options store_options(const struct config *c)
+{
+    return (struct store_options){
+        .url = c->store,
+        .durability = (enum durability)c->durability,
+        .databases = (uint32_t)c->databases,
+        .page_cache = c->page_cache,
+        .busy_ms = (uint32_t)c->busy_timeout_ms,
+        .timeout_ms = (uint32_t)c->store_timeout_ms,
+        .lease_ms = (uint32_t)c->exclusive_lease_ms,
+        .replay = journal_replay,
+    };
+}
+
+bool sessions_are_shared(const struct config *c)
+{
+    return remote_is_url(c->store) && !remote_is_exclusive(c->store);
+}
+
+static enum status open_store(const struct config *c, bool joins, struct store **ret, struct error *err)
+{
+    struct store_options options = store_options(c);
+    const struct journal_options journal = {.max_bytes = c->journal_max,
+                                            .lag_ms = (uint32_t)c->apply_lag_ms,
+                                            .few_rows = FEW_ROWS,
+                                            .lock_ms = (uint32_t)c->busy_timeout_ms,
+                                            .away_ms = (uint32_t)c->store_timeout_ms};
+    bool plain = remote_is_url(c->store) && (c->journal_max == 0 || sessions_are_shared(c));
+    options.joins = joins;
+    return plain ? store_open(&options, ret, err) : journal_store_open(&options, &journal, ret, err);
+}
+
+#define WAIT_MIN_MS  100 /* between two tries to reach a database server, growing ... */
+#define WAIT_MAX_MS  2000
+#define WAIT_TELL_US 10000000 /* and how often the log says so */
+#define PROBE_MS     5000
+
+/* Sleeps, unless a signal asks to stop: then true. */
+static bool asked_to_stop(const sigset_t *stops, int64_t ms)
+{
+    int64_t until = clock_mono_us() + ms * 1000;
+    for (int64_t us; (us = until - clock_mono_us()) > 0;) {
+        const struct timespec left = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
+        int number = sigtimedwait(stops, NULL, &left);
+        if (number == SIGTERM || number == SIGINT)
+            return true;
+    }
+    return false;
+}
+
+/* A database server may be started after us, or be starting: it is tried for as long as store-wait says.
+ *ret_stop: a signal came meanwhile. */
+static enum status open_patiently(const struct config *c, const sigset_t *stops, struct store **ret,
+                                  bool *ret_stop, struct error *err)
+{
+    const struct remote_options probe = {.url = c->store, .connect_ms = PROBE_MS};
+    int64_t begun = clock_mono_us(), told = begun - WAIT_TELL_US, pause = WAIT_MIN_MS;
+    char text[2 * sizeof err->text];
+    for (;;) {
+        enum status st = open_store(c, false, ret, err);
+        int64_t now = clock_mono_us(), left = (int64_t)c->store_wait_ms - (now - begun) / 1000;
+        if (st != ST_IO || !remote_is_url(c->store) || left <= 0 || remote_refuses(&probe))
+            return st;
+        if (now - told >= WAIT_TELL_US) {
+            log_warning("waiting for the database", "left_s=%lld error=%s", (long long)(left + 999) / 1000,
+                        log_quote(text, sizeof text, err->text));
+            notify_manager("STATUS=waiting for the database");
+            told = now;
+        }
+        *ret_stop = asked_to_stop(stops, pause < left ? pause : left);
+        if (*ret_stop)
+            return st;
+        pause = pause * 2 < WAIT_MAX_MS ? pause * 2 : WAIT_MAX_MS;
+    }
+}
+
+/* As many as the configuration says, or as there are processors; a database that is not shared has one. */
+static uint32_t count_workers(const struct config *c)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int64_t n = c->workers ? c->workers : processors < 1 ? 1 : processors;
+    return !sessions_are_shared(c) ? 1 : n > WORKERS_MAX ? WORKERS_MAX : (uint32_t)n;
+}
+
+static enum status open_workers(const struct config *c, const sigset_t *stops, struct sessions *s,
+                                bool *ret_stop, struct error *err)
+{
+    enum status st = ST_OK;
+    s->n = count_workers(c);
+    const struct engine_options limits = {.databases = (uint32_t)c->databases,
+                                          .cache_memory = c->cache_memory / s->n};
+    for (uint32_t i = 0; i < s->n && st == ST_OK; i++) {
+        st = i ? open_store(c, true, &s->stores[i], err)
+               : open_patiently(c, stops, &s->stores[i], ret_stop, err);
+        if (st == ST_OK)
+            st = engine_new(s->stores[i], &limits, &s->engines[i], err);
+    }
+    return st;
+}
+
+/* Sessions on replicas connect when they can. */
+static enum status open_replica_sessions(const struct config *c, const struct replica_urls *u,
+                                         struct sessions *s, struct error *err)
+{
+    enum status st = ST_OK;
+    struct store_options options = store_options(c);
+    const struct engine_options limits = {.databases = (uint32_t)c->databases,
+                                          .cache_memory = c->cache_memory / s->n / (u->n + 1)};
+    options.replica = true;
+    options.timeout_ms = (uint32_t)c->replica_timeout_ms;
+    s->each = u->n;
+    s->replica_stores = mem_zalloc((size_t)s->n * s->each * sizeof(struct store *));
+    s->replica_engines = mem_zalloc((size_t)s->n * s->each * sizeof(struct engine *));
+    for (uint32_t i = 0; i < s->n * s->each && st == ST_OK; i++) {
+        options.url = u->urls[i % s->each];
+        options.beside = s->stores[i / s->each];
+        st = store_open(&options, &s->replica_stores[i], err);
+        if (st == ST_OK)
+            st = engine_new(s->replica_stores[i], &limits, &s->replica_engines[i], err);
+    }
+    return st;
+}
+
+/* What follows how far the replicas have got, and their sessions. */
+static enum status open_replicas(const struct config *c, const struct replica_urls *u, struct sessions *s,
+                                 struct error *err)
+{
+    const struct replicas_options options = {.primary = c->store,
+                                             .urls = u->urls,
+                                             .n = u->n,
+                                             .databases = (uint32_t)c->databases,
+                                             .max_lag_ms = (uint32_t)c->replica_max_lag_ms,
+                                             .timeout_ms = (uint32_t)c->replica_timeout_ms};
+    enum status st = u->n ? open_replica_sessions(c, u, s, err) : ST_OK;
+    return u->n && st == ST_OK ? replicas_start(&options, &s->replicas, err) : st;
+}
+
+enum status sessions_open(const struct config *c, const struct replica_urls *urls, const sigset_t *stops,
+                          struct sessions *s, bool *ret_stop, struct error *err)
+{
+    enum status st = open_workers(c, stops, s, ret_stop, err);
+    return st == ST_OK ? open_replicas(c, urls, s, err) : st;
+}
+
+void sessions_close(struct sessions *s)
+{
+    replicas_stop(s->replicas);
+    for (uint32_t i = 0; i < s->n * s->each; i++) {
+        engine_free(s->replica_engines[i]);
+        store_close(s->replica_stores[i]);
+    }
+    mem_free(s->replica_engines);
+    mem_free(s->replica_stores);
+    for (uint32_t i = 0; i < s->n; i++) {
+        engine_free(s->engines[i]);
+        store_close(s->stores[i]);
+    }
+}
