@@ -118,6 +118,12 @@ struct server {
     bool sweep_active; /* DEBUG SET-ACTIVE-EXPIRE */
 };
 
+/* The calls of the running transaction that memory serves (memory_reads.h). */
+struct from_memory {
+    bool begun, ran; /* there are such; there were */
+    int64_t now_us;  /* monotonic */
+};
+
 struct executor {
     struct server *server;
     uint32_t index; /* in server->executors */
@@ -129,7 +135,8 @@ struct executor {
     struct engine *engine; /* of the running transaction ... */
     struct view *view;     /* ... and its view: executor_use_engine sets both */
     struct recent *recent; /* rows that they read a while ago; NULL: nobody else writes to the tables */
-    uint64_t saved_dirty;  /* the engines' `dirty` when SAVE last succeeded */
+    struct from_memory from_memory;
+    uint64_t saved_dirty; /* the engines' `dirty` when SAVE last succeeded */
     /* Clients. */
     struct session *first, *last; /* every client, oldest first */
     uint32_t nsessions;

@@ -15,6 +15,14 @@ bool reads_only(const struct command *cmd)
     return (cmd->flags & CMD_READONLY) && !(cmd->flags & never);
 }
 
+bool reads_by_key(const struct command *cmd)
+{
+    for (int i = 0; i < COMMAND_KEY_SPECS && cmd->keys[i].flags; i++)
+        if (cmd->keys[i].unknown)
+            return false;
+    return cmd->keys[0].flags != 0;
+}
+
 const struct command *reads_inside(const struct command *cmd, const struct slice **argv, int *argc,
                                    struct consistency *ret_how)
 {
@@ -85,5 +93,6 @@ struct reads reads_of(const struct session *s, const struct command *cmd, const 
     struct reads r = {.how = s->state.consistency, .need = &s->state.position, .unplaced = s->state.unplaced};
     cmd = reads_inside(cmd, &argv, &argc, &r.how);
     r.replica = cmd && reads_only(cmd) && !txn_open(s);
+    r.by_key = cmd && reads_by_key(cmd);
     return r;
 }

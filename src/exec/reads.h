@@ -10,7 +10,8 @@
 struct session;
 
 struct reads {
-    bool replica; /* it only reads, outside of MULTI, and waits for nothing: a replica may answer it */
+    bool replica; /* it only reads, outside of MULTI, and waits for nothing: a replica may answer it ... */
+    bool by_key;  /* ... and it reads nothing but the keys that it names */
     struct consistency how;
     const struct position *need; /* what its client has written or seen; NULL: nothing */
     bool unplaced;               /* ... and something more, of which nobody knows where it is in the log */
@@ -22,6 +23,9 @@ struct reads reads_of(const struct session *s, const struct command *cmd, const 
 
 /* Whether a command is of a kind that replicas may answer. */
 bool reads_only(const struct command *cmd);
+
+/* Whether all that it reads is what its arguments name as keys. */
+bool reads_by_key(const struct command *cmd);
 
 /* The command that a call comes down to, and its arguments: what LARDER.READ stands in front of, else the
    call itself; of a container its subcommand. NULL: there is none. *ret_how (may be NULL) is left alone

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "engine/engine.h"
+#include "engine/recent.h"
 #include "exec/executor.h"
 
 void undo_begin(struct executor *s)
@@ -42,6 +43,8 @@ void undo_take_back(struct executor *s)
     books_empty(&s->books);
     for (uint32_t i = 0; i < s->nengines; i++)
         engine_drop_tally(s->engines[i]);
+    if (s->recent)
+        engine_drop_tally(recent_engine(s->recent));
     s->others_due = 0;
 }
 

@@ -111,6 +111,7 @@ static bool reads_only_of(struct http_call *x)
     const struct slice *argv = x->argv;
     int argc = x->argc;
     const struct command *cmd = x->cmd ? reads_inside(x->cmd, &argv, &argc, &x->reads.how) : NULL;
+    x->reads.by_key = cmd && reads_by_key(cmd);
     return cmd ? reads_only(cmd) : !x->cmd && x->only_reads;
 }
 

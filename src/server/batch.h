@@ -30,7 +30,9 @@ struct batch_call {
     struct prefetch key; /* ... that the view prefetches */
     size_t end;          /* where it ends in the client's input */
     /* Where it reads, as of the last routing (legs.h). */
-    int leg;             /* 0: the primary, i: the replica i, ROUTE_NONE: nobody can answer it */
+    int leg;             /* 0: the primary, i: the replica i, LEG_MEMORY, ROUTE_NONE: nobody can answer it */
+    int64_t as_of_us;    /* from memory: what it reads is true as of then */
+    bool off_memory;     /* memory has failed it */
     bool on_primary;     /* a replica has failed it: it goes to no other */
     bool reads;          /* it only reads ... */
     enum read_mode mode; /* ... in this mode */

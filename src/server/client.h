@@ -121,9 +121,11 @@ struct client_progress {
 
 /* Where its calls in a transaction go (legs.h). */
 struct client_route {
-    uint64_t number; /* of the routing that this is of */
-    int leg;         /* of the last one that others are to follow */
-    bool queues;     /* MULTI has come */
+    uint64_t number;      /* of the routing that this is of */
+    int leg;              /* of the last one that others are to follow */
+    bool queues;          /* MULTI has come */
+    bool strayed;         /* so has something that does not only read */
+    struct position seen; /* what those have seen that memory serves */
 };
 
 struct client {

@@ -7,13 +7,13 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "engine/engine.h"
+#include "engine/recent.h"
+#include "exec/memory_reads.h"
 #include "exec/txn.h"
 #include "replica/replicas.h"
 #include "replica/token.h"
 #include "server/worker_internal.h"
 #include "store/replicated.h"
-
-#define UNROUTED (-2)
 
 #define HOLD_RETRY_US 20000 /* between two tries of a call that is held */
 
@@ -28,7 +28,7 @@ static struct replicas *replicas_of(const struct worker *w)
 
 static struct engine *engine_of(const struct worker *w, int leg)
 {
-    return w->executor.engines[leg];
+    return leg == LEG_MEMORY ? recent_engine(w->executor.recent) : w->executor.engines[leg];
 }
 
 static void use(struct worker *w, int leg)
@@ -51,11 +51,12 @@ void legs_start(struct worker *w)
     l->failed = 0;
     l->over = false;
     l->at[0].wanted = l->at[0].begun = l->at[0].ran = false;
-    l->routed = replicas_of(w) != NULL;
+    l->routed = replicas_of(w) || w->executor.recent;
     if (!l->routed)
         return;
+    memory_reads_start(&w->executor);
     l->number++;
-    l->eventual = UNROUTED;
+    l->eventual = LEG_UNROUTED;
     l->bound_ms = 0;
     for (uint32_t i = 1; i < w->executor.nengines; i++)
         l->at[i].wanted = l->at[i].begun = l->at[i].ran = false;
@@ -84,7 +85,7 @@ static int route_bounded(struct worker *w, const struct reads *r)
 static int route_eventual(struct worker *w, const struct reads *r)
 {
     struct legs *l = &w->legs;
-    if (l->eventual == UNROUTED)
+    if (l->eventual == LEG_UNROUTED)
         l->eventual = replicas_route(replicas_of(w), r->how, r->need);
     return l->eventual;
 }
@@ -93,9 +94,13 @@ static int route_eventual(struct worker *w, const struct reads *r)
 static int route_read(struct worker *w, const struct client_route *at, const struct reads *r)
 {
     static const struct position nothing = {0};
+    if (!replicas_of(w))
+        return 0;
     switch (r->how.mode) {
     case READ_SESSION:
-        if (at->leg != UNROUTED)
+        if (at->leg == LEG_MEMORY) /* what it has seen there, the primary has for certain */
+            return 0;
+        if (at->leg != LEG_UNROUTED)
             return at->leg;
         return r->unplaced ? 0 : replicas_route(replicas_of(w), r->how, r->need ? r->need : &nothing);
     case READ_BOUNDED:
@@ -114,18 +119,36 @@ static bool is_tied(const struct batch_call *call)
     return !call->reads || call->mode == READ_SESSION || call->mode == READ_STRONG;
 }
 
+/* Whether memory serves the call. A session that has been elsewhere in this transaction stays there. */
+static bool is_in_memory(struct worker *w, struct batch_call *call, const struct reads *r)
+{
+    struct client_route *at = &call->client->route;
+    bool stays = r->how.mode == READ_SESSION && at->leg != LEG_UNROUTED && at->leg != LEG_MEMORY;
+    if (at->strayed || stays || call->off_memory || !memory_reads_begin(&w->executor, r))
+        return false;
+    use(w, LEG_MEMORY);
+    call->client->protocol->declare(call);
+    use(w, 0);
+    return memory_reads_serves(&w->executor, r, call->placed, &at->seen, &call->as_of_us);
+}
+
 static int choose(struct worker *w, struct batch_call *call)
 {
     struct client_route *at = &call->client->route;
     struct reads r = call->client->protocol->reads(call);
     if (at->number != w->legs.number)
         *at = (struct client_route){
-            .number = w->legs.number, .leg = UNROUTED, .queues = txn_open(&call->client->session)};
+            .number = w->legs.number, .leg = LEG_UNROUTED, .queues = txn_open(&call->client->session)};
     call->reads = r.replica;
     call->mode = r.how.mode;
     if (is_queued(at, call))
         return 0;
-    int leg = r.replica && !call->on_primary ? route_read(w, at, &r) : 0;
+    int leg = 0;
+    if (is_in_memory(w, call, &r))
+        leg = LEG_MEMORY;
+    else if (r.replica && !call->on_primary)
+        leg = route_read(w, at, &r);
+    at->strayed |= !r.replica;
     if (is_tied(call) && call->client->protocol->needs_database(call))
         at->leg = leg;
     return leg;
@@ -136,7 +159,7 @@ size_t legs_route(struct worker *w, struct batch_call *call)
     if (!w->legs.routed)
         return call->client->protocol->declare(call);
     call->leg = choose(w, call);
-    if (call->leg == ROUTE_NONE)
+    if (call->leg == ROUTE_NONE || call->leg == LEG_MEMORY)
         return 0;
     if (call->leg > 0)
         w->legs.at[call->leg].wanted = true;
@@ -156,18 +179,27 @@ static void note_failure(struct worker *w, int leg, const struct error *err)
         replicas_failed(replicas_of(w), (uint32_t)leg, err->text);
 }
 
+/* How old what a replica has is at most. The clock is read first: never younger than it is. */
+static void judge_age(struct worker *w, struct leg *leg)
+{
+    int64_t now = clock_mono_us();
+    leg->age_us = replicas_of(w) ? replicas_age_us(replicas_of(w), &leg->admitted) : INT64_MAX;
+    leg->as_of_us = leg->age_us == INT64_MAX ? INT64_MIN : now - leg->age_us;
+}
+
 static void begin_leg(struct worker *w, int i)
 {
     struct leg *leg = &w->legs.at[i];
     struct error write_err, err;
     const struct store *store = engine_store(engine_of(w, i));
+    leg->asked_us = clock_mono_us();
     leg->begun = engine_begin(engine_of(w, i), false, &write_err, &err) == ST_OK;
     if (!leg->begun) {
         note_failure(w, i, &err);
         return;
     }
     store->replicated->admitted(store, &leg->admitted);
-    leg->age_us = replicas_age_us(replicas_of(w), &leg->admitted);
+    judge_age(w, leg);
 }
 
 /* Whether the snapshot of a replica is good enough for a call. */
@@ -190,10 +222,10 @@ static void end_leg(struct worker *w, int i)
 static void admit(struct worker *w, size_t from, size_t to)
 {
     struct legs *l = &w->legs;
-    bool used[ENGINES_MAX] = {false};
+    bool used[READ_PLACES] = {false};
     for (size_t i = from; i < to; i++) {
         struct batch_call *call = &w->batch.calls[i];
-        const struct leg *leg = call->leg > 0 ? &l->at[call->leg] : NULL;
+        const struct leg *leg = call->leg > 0 && call->leg != LEG_MEMORY ? &l->at[call->leg] : NULL;
         if (leg && !(leg->begun && is_recent(leg, call))) {
             call->leg = 0;
             call->on_primary = true;
@@ -237,6 +269,7 @@ void legs_ask_positions(struct worker *w)
 {
     struct store *store = engine_store(engine_of(w, 0));
     bool on = replicas_of(w) || w->batch.placed;
+    w->legs.at[0].asked_us = clock_mono_us();
     if (on == w->legs.placing || !store_replicated(store))
         return;
     w->legs.placing = on;
@@ -245,7 +278,7 @@ void legs_ask_positions(struct worker *w)
 
 bool legs_primary_away(struct worker *w, struct error *err)
 {
-    if (!w->legs.routed || !replicas_primary_away(replicas_of(w)))
+    if (!replicas_of(w) || !replicas_primary_away(replicas_of(w)))
         return false;
     view_undeclare(engine_view(engine_of(w, 0)));
     (void)error_set(err, ST_IO, "the primary is away");
@@ -257,14 +290,15 @@ void legs_begun(struct worker *w, const struct error *err)
     struct legs *l = &w->legs;
     const struct store *store = engine_store(engine_of(w, 0));
     l->at[0].begun = l->at[0].ran = err->code == ST_OK;
-    if (!l->routed)
+    l->at[0].admitted.kind = POSITION_NONE;
+    l->at[0].as_of_us = l->at[0].asked_us;
+    if (l->at[0].begun && store_replicated(store)) /* of a primary: none */
+        store->replicated->admitted(store, &l->at[0].admitted);
+    if (l->at[0].admitted.kind != POSITION_NONE)
+        judge_age(w, &l->at[0]);
+    if (!replicas_of(w))
         return;
     int64_t now = clock_mono_us(), most = (int64_t)worker_config(w)->failover_wait_ms * 1000;
-    l->at[0].admitted.kind = POSITION_NONE;
-    if (l->at[0].begun && store_replicated(store)) { /* of a primary: none */
-        store->replicated->admitted(store, &l->at[0].admitted);
-        l->at[0].age_us = replicas_age_us(replicas_of(w), &l->at[0].admitted);
-    }
     if (err->code != ST_IO)
         l->away_since_us = 0;
     else if (!l->away_since_us || now - l->away_seen_us > most)
@@ -337,11 +371,21 @@ static const struct error *enter_nowhere(struct worker *w, const struct batch_ca
 static bool is_nowhere(const struct worker *w, const struct batch_call *call, const struct error *write_err)
 {
     const struct leg *leg = &w->legs.at[0];
+    if (!replicas_of(w))
+        return false;
     if (call->leg != 0)
         return call->leg == ROUTE_NONE;
     if (!leg->begun)
         return leg->wanted && write_err->code == ST_IO && call->client->protocol->needs_database(call);
     return call->reads && leg->admitted.kind != POSITION_NONE && !is_recent(leg, call);
+}
+
+/* How old what the call reads is at most. */
+static int64_t age_at(const struct worker *w, const struct batch_call *call)
+{
+    if (call->leg == LEG_MEMORY)
+        return w->executor.clock_us - call->as_of_us;
+    return call->leg > 0 ? w->legs.at[call->leg].age_us : 0;
 }
 
 const struct error *legs_enter(struct worker *w, const struct batch_call *call, const struct error *write_err)
@@ -354,13 +398,13 @@ const struct error *legs_enter(struct worker *w, const struct batch_call *call, 
     w->executor.unreadable = l->at[0].wanted && !l->at[0].begun;
     if (is_nowhere(w, call, write_err))
         return enter_nowhere(w, call, write_err);
-    if (call->leg == 0 && call->reads && call->mode == READ_SESSION && l->at[0].begun &&
+    if (call->leg == 0 && call->reads && call->mode == READ_SESSION && l->at[0].begun && replicas_of(w) &&
         (lost = enter_rewound(w, call)))
         return lost;
     l->failures = w->executor.failures;
-    l->served = call->reads && l->at[call->leg].begun;
+    l->served = call->reads && (call->leg == LEG_MEMORY || l->at[call->leg].begun);
     w->executor.place = (uint32_t)call->leg;
-    w->executor.place_age_us = call->leg > 0 ? l->at[call->leg].age_us : 0;
+    w->executor.place_age_us = age_at(w, call);
     if (call->leg == 0)
         return write_err;
     w->executor.unreadable = false;
@@ -391,11 +435,22 @@ void legs_note_token(struct worker *w, const struct batch_call *call, size_t at)
 
 /* ---- the end ---- */
 
+/* What was read on a leg, whose transaction has ended well, may serve others for a while
+ * (exec/memory_reads.h). */
+static void keep_read(struct worker *w, int i, const struct position *admitted)
+{
+    const struct leg *leg = &w->legs.at[i];
+    struct recent_snapshot s = {leg->asked_us, leg->as_of_us, *admitted, leg->seen};
+    if (w->executor.recent && leg->as_of_us != INT64_MIN)
+        recent_take(w->executor.recent, engine_of(w, i), &s);
+}
+
 void legs_end(struct worker *w)
 {
     struct legs *l = &w->legs;
     if (!l->routed)
         return;
+    memory_reads_end(&w->executor);
     for (uint32_t i = 1; i < w->executor.nengines; i++) {
         const struct store *store = engine_store(engine_of(w, (int)i));
         l->at[i].ran = l->at[i].begun && l->failed != (int)i;
@@ -404,6 +459,7 @@ void legs_end(struct worker *w)
             continue;
         store->replicated->seen(store, &l->at[i].seen);
         replicas_learned(replicas_of(w), i, &l->at[i].seen);
+        keep_read(w, (int)i, &l->at[i].admitted);
     }
 }
 
@@ -411,9 +467,12 @@ void legs_avoid_failed(struct worker *w)
 {
     struct batch *b = &w->batch;
     int failed = w->legs.failed;
-    note_failure(w, failed, engine_error(engine_of(w, failed)));
-    for (size_t i = b->at; i < b->ncalls; i++)
-        b->calls[i].on_primary |= b->calls[i].leg == failed;
+    if (failed != LEG_MEMORY)
+        note_failure(w, failed, engine_error(engine_of(w, failed)));
+    for (size_t i = b->at; i < b->ncalls; i++) {
+        b->calls[i].on_primary |= b->calls[i].leg == failed && failed != LEG_MEMORY;
+        b->calls[i].off_memory |= b->calls[i].leg == failed && failed == LEG_MEMORY;
+    }
     w->legs.failed = 0;
 }
 
@@ -421,6 +480,8 @@ void legs_avoid_failed(struct worker *w)
 static const struct position *seen_by(const struct worker *w, const struct batch_call *call)
 {
     int leg = w->legs.routed ? call->leg : 0;
+    if (leg == LEG_MEMORY)
+        return &call->client->route.seen;
     return leg < 0 || !w->legs.at[leg].ran ? NULL : &w->legs.at[leg].seen;
 }
 
@@ -454,19 +515,32 @@ static void write_token(const struct worker *w, const struct leg_token *t)
     token_fill(&p, c->out.p + (t->at - c->out_base));
 }
 
+/* What is known of a primary before it is asked, its snapshot has. */
+static void learn_primary(struct worker *w)
+{
+    struct legs *l = &w->legs;
+    const struct leg *leg = &l->at[0];
+    keep_read(w, 0, leg->admitted.kind != POSITION_NONE ? &leg->admitted : &l->known);
+    if (leg->seen.kind == POSITION_NONE)
+        return;
+    position_merge(&l->known, &leg->seen);
+    if (replicas_of(w))
+        replicas_learned(replicas_of(w), 0, &leg->seen);
+}
+
 void legs_settle(struct worker *w, size_t to, bool committed)
 {
     struct legs *l = &w->legs;
     const struct store *store = engine_store(engine_of(w, 0));
-    if (!l->placing && !l->ntokens)
-        return;
+    committed &= l->at[0].begun;
     l->at[0].seen.kind = POSITION_NONE;
-    if (committed && l->at[0].begun && l->placing) {
+    if (committed && l->placing)
         store->replicated->seen(store, &l->at[0].seen);
-        if (replicas_of(w) && l->at[0].seen.kind != POSITION_NONE)
-            replicas_learned(replicas_of(w), 0, &l->at[0].seen);
-    }
-    for (size_t i = w->batch.at; l->routed && i < to; i++)
+    if (committed && l->routed)
+        learn_primary(w);
+    if (!l->placing && !l->ntokens && !w->executor.from_memory.ran)
+        return;
+    for (size_t i = w->batch.at; replicas_of(w) && i < to; i++)
         move_session(w, &w->batch.calls[i]);
     for (size_t i = 0; i < l->ntokens; i++)
         write_token(w, &l->tokens[i]);

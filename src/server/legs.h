@@ -53,6 +53,8 @@ struct leg {
     bool wanted;              /* a call is on it */
     bool begun;               /* its transaction runs */
     bool ran;                 /* it did, as it should: what the calls on it saw is true */
+    int64_t asked_us;         /* monotonic: when it began ... */
+    int64_t as_of_us;         /* ... and it has everything as of then; INT64_MIN: not known */
     struct position admitted; /* of a replica: its snapshot has at least that ... */
     int64_t age_us;           /* ... and is at most so old; INT64_MAX: not known */
     struct position seen;     /* it has at most that; when the transaction has ended */
@@ -65,7 +67,7 @@ struct legs {
     int eventual;     /* where such reads go, so that one transaction uses few legs ... */
     int bounded;      /* ... and those with this bound */
     int64_t bound_ms; /* 0: there was none */
-    int failed;       /* the replica whose leg has failed while calls ran; 0: none */
+    int failed;       /* the replica, or LEG_MEMORY, whose leg has failed while calls ran; 0: none */
     bool over;        /* a client reads otherwise from here on: the calls behind it are routed anew */
     /* Before the running call: failures of the executor, how its client reads. Whether it reads something. */
     uint64_t failures;
@@ -77,10 +79,14 @@ struct legs {
     struct error refusal; /* what a call is told that nobody can answer */
     /* Beyond it. */
     bool placing;          /* the primary's store tells positions */
+    struct position known; /* the primary has at least that */
     int64_t away_since_us; /* the primary has been away since; 0: it is not */
     int64_t away_seen_us;  /* when that was noticed last */
     int64_t retry_us;      /* held clients are tried again then */
 };
+
+#define LEG_MEMORY   READ_FROM_MEMORY /* no database: see exec/memory_reads.h */
+#define LEG_UNROUTED (-2)             /* of a client none of whose calls has one yet */
 
 void legs_release(struct legs *l);
 

@@ -1,6 +1,7 @@
 #include "stats/stats.h"
 
 #include "engine/engine.h"
+#include "engine/recent.h"
 #include "exec/command.h"
 #include "exec/executor.h"
 #include "stats/latency.h"
@@ -60,6 +61,8 @@ void stats_post(struct executor *s)
         return;
     for (uint32_t i = 0; i < s->nengines; i++)
         engine_post_tally(s->engines[i]);
+    if (s->recent)
+        engine_post_tally(recent_engine(s->recent));
     if (!b->ncalls && !b->nevents && !b->nerrors)
         return;
     books_sum(b, &s->stats);
