@@ -10,6 +10,7 @@
 #include "exec/executor.h"
 #include "exec/session.h"
 #include "exec/txn.h"
+#include "stats/replication.h"
 #include "stats/stats.h"
 
 static enum status time_command(struct call *c)
@@ -21,13 +22,9 @@ static enum status time_command(struct call *c)
     return ST_OK;
 }
 
-/* A server without replicas. */
 static enum status role(struct call *c)
 {
-    reply_array(c->reply, 3);
-    reply_bulk_str(c->reply, "master");
-    reply_integer(c->reply, 0);
-    reply_array(c->reply, 0);
+    replication_role(c->executor, c->reply);
     return ST_OK;
 }
 
@@ -178,8 +175,8 @@ const struct command server_commands[] = {
     {
         .name = "role", .fn = role, .arity = 1, .flags = CMD_NOSCRIPT | CMD_LOADING | CMD_STALE | CMD_FAST,
         .categories = CAT_ADMIN | CAT_FAST | CAT_DANGEROUS,
-        .summary = "Tells that this server is a master without replicas.", .since = "2.8.12",
-        .group = "server", .complexity = "O(1)",
+        .summary = "Tells that this server is a master, and which replicas of its database are read from.", .since = "2.8.12",
+        .group = "server", .complexity = "O(N) for N replicas",
     },
     {
         .name = "save", .fn = save, .arity = 1,

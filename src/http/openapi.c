@@ -91,7 +91,8 @@ static const struct {
     {"Result", OBJECT("\"result\"", "\"result\":{\"description\":\"What the command replies: a string, an "
                                     "integer, an array of such, or null.\"}")},
     {"Results", ARRAY("{\"oneOf\":[" REF("Result") "," REF("CommandError") "]}")},
-    {"Status", OBJECT("\"status\"", "\"status\":" STRING)},
+    {"Status",
+     OBJECT("\"status\"", "\"status\":" STRING ",\"replicas\":" INTEGER ",\"in_rotation\":" INTEGER)},
     {"Version", OBJECT("\"name\",\"version\",\"redis_version\"",
                        "\"name\":" STRING ",\"version\":" STRING ",\"redis_version\":" STRING)},
     {"Document", "{\"type\":\"object\"}"},

@@ -4,6 +4,7 @@
 #include "command/families.h"
 #include "proto/prometheus.h"
 #include "stats/metrics.h"
+#include "stats/replication.h"
 
 struct command_result http_healthz(struct http_api *a, struct session *s, struct http_call *x,
                                    const struct error *write_err)
@@ -50,8 +51,13 @@ size_t http_declare_nothing(const struct http_api *a, const struct http_call *x)
 
 static enum status probe(struct call *c)
 {
+    struct buf *out = answer_of(c)->out;
     enum status st = view_probe(c->view);
-    buf_add_slice(answer_of(c)->out, SLICE("{\"status\":\"ready\"}"));
+    uint32_t in_rotation, n = replication_count(c->executor, &in_rotation);
+    buf_add_slice(out, SLICE("{\"status\":\"ready\""));
+    if (n)
+        buf_addf(out, ",\"replicas\":%u,\"in_rotation\":%u", n, in_rotation);
+    buf_add(out, "}", 1);
     return st;
 }
 

@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "exec/command.h"
 #include "exec/executor.h"
+#include "stats/replication.h"
 #include "stats/stats.h"
 #include "stats/sums.h"
 
@@ -213,18 +214,7 @@ static void info_stats(struct call *c, const struct sums *t, struct buf *out)
 
 static void info_replication(struct call *c, const struct sums *t, struct buf *out)
 {
-    (void)t;
-    add_text(out, "role", "master");
-    add_i64(out, "connected_slaves", 0);
-    add_text(out, "master_failover_state", "no-failover");
-    add_text(out, "master_replid", c->executor->server->run_id);
-    add_text(out, "master_replid2", "0000000000000000000000000000000000000000");
-    add_i64(out, "master_repl_offset", 0);
-    add_i64(out, "second_repl_offset", -1);
-    add_i64(out, "repl_backlog_active", 0);
-    add_i64(out, "repl_backlog_size", 0);
-    add_i64(out, "repl_backlog_first_byte_offset", 0);
-    add_i64(out, "repl_backlog_histlen", 0);
+    replication_info(c->executor, t, out);
 }
 
 static void add_cpu(struct buf *out, const char *who, const struct rusage *u)

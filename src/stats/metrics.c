@@ -12,6 +12,7 @@
 #include "exec/command.h"
 #include "exec/executor.h"
 #include "proto/prometheus.h"
+#include "stats/replication.h"
 #include "stats/stats.h"
 #include "stats/sums.h"
 
@@ -333,4 +334,5 @@ void metrics_render(struct executor *s, struct buf *out)
     add_connections(&p, s, &t);
     add_expiry(&p, &t);
     add_backlog(&p, s);
+    replication_metrics(s, &t, &p);
 }

@@ -21,7 +21,8 @@ METRIC = re.compile(r"\b(?:larder|process)_[a-z_]+\b")
 # What the dashboard does without.
 NOT_SHOWN = {
     "larder_cache_rows", "larder_memory_peak_bytes", "larder_sweep_passes_total", "process_max_fds",
-    "process_start_time_seconds", "process_threads", "process_virtual_memory_bytes",
+    "process_start_time_seconds", "process_threads", "process_virtual_memory_bytes", "larder_replica_connected",
+    "larder_replica_failures_total",
 }  # fmt: skip
 
 
@@ -346,7 +347,10 @@ def test_page(scraped):
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \|(.*?)\| (.+) \|$", page, re.MULTILINE)
     told = {name: (kind, set(re.findall(r"`(\w+)`", labels))) for name, kind, labels, _ in rows}
     assert len(told) == len(rows)
-    assert told == {name: (f.type, f.label_names()) for name, f in families.items()}
+    # Without replicas nothing is told of them.
+    silent = {name for name in told if name.startswith(("larder_replica_", "larder_primary_"))}
+    assert not any(families[name].samples for name in silent)
+    assert told == {name: (f.type, told[name][1] if name in silent else f.label_names()) for name, f in families.items()}
     assert set(METRIC.findall(page)) - existing(families) <= set(families)
     # Values of labels that the program has a fixed list of.
     for name, label in [
@@ -380,7 +384,7 @@ def test_dashboard(scraped, tmp_path):
         assert found and found <= names, title
         used |= found
         labels = set().union(*(families[n].label_names() for n in families if any(f.startswith(n) for f in found)))
-        assert set(re.findall(r"{{(\w+)}}", legend)) <= labels | {"instance"}, title
+        assert set(re.findall(r"{{(\w+)}}", legend)) <= labels | {"instance", "replica"}, title
         rules.append({"record": "checked", "expr": query})
     shown = {name for name in families if any(u.startswith(name) for u in used)}
     assert set(families) - shown == NOT_SHOWN

@@ -85,6 +85,28 @@ void replicas_set_max_lag(struct replicas *r, uint32_t ms)
     (void)r, (void)ms;
 }
 
+uint32_t replicas_count(const struct replicas *r)
+{
+    (void)r;
+    return DATABASES - 1;
+}
+
+void replicas_primary(struct replicas *r, struct position *ret)
+{
+    (void)r;
+    *ret = (struct position){.kind = POSITION_LSN, .database = 7, .number = known.at[0]};
+}
+
+void replicas_state(struct replicas *r, uint32_t i, struct replica_state *ret)
+{
+    (void)r;
+    *ret = (struct replica_state){
+        .host = "db", .port = (int)i, .place = "app on db", .why = "it is away", .age_us = known.age_us};
+    ret->in_rotation = ret->connected = known.failed[i] == 0;
+    ret->at = (struct position){.kind = POSITION_LSN, .database = 7, .number = known.at[i]};
+    ret->behind = known.at[0] - known.at[i];
+}
+
 static int which(const struct store *s)
 {
     int i = 0;
@@ -489,6 +511,39 @@ static void held(void)
     stop(&s);
 }
 
+/* ---- what is told of them ---- */
+
+static void told(void)
+{
+    struct service s;
+    if (!start(&s))
+        return;
+    known.at[0] = 0x142;
+    known.age_us = 1500001;
+    known.failed[2] = 1;
+    ASK("LARDER.READ EVENTUAL GET who;LARDER.READ SESSION GET who;LARDER.READ EVENTUAL GET who;GET who",
+        ONE ONE ONE PRIMARY);
+    ASK("ROLE", "*3 $6 master :322 *1 *3 $2 db $1 1 $3 100 ");
+    const char *info = ask(&s, "INFO replication");
+    static const char *const lines[] = {
+        "role:master connected_slaves:1 slave0:ip=db,port=1,state=online,offset=100,lag=1 master_failover_",
+        " master_repl_offset:322 ",
+        " larder_read_consistency:strong larder_primary:up larder_primary_position:0/142 larder_replicas:2 ",
+        " larder_replica1:place=app on db,connected=yes,in_rotation=yes,position=0/64,behind=222,lag_ms=1501,"
+        "failures=0,left=0,why= ",
+        " larder_replica2:place=app on db,connected=no,in_rotation=no,position=0/64,behind=222,lag_ms=1501,"
+        "failures=0,left=0,why=it is away ",
+        " larder_reads_strong:primary=1,replica1=0,replica2=0,memory=0 ",
+        " larder_reads_session:primary=0,replica1=1,replica2=0,memory=0 ",
+        " larder_reads_eventual:primary=0,replica1=2,replica2=0,memory=0 ",
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        check.context = lines[i];
+        CHECK(strstr(info, lines[i]));
+    }
+    stop(&s);
+}
+
 /* ---- WAIT ---- */
 
 static void *replay(void *arg)
@@ -572,6 +627,7 @@ int main(int argc, char **argv)
     RUN(replica_conflicts);
     RUN(primary_away);
     RUN(held);
+    RUN(told);
     RUN(waits);
     RUN(waits_end);
     return check_done();
