@@ -183,7 +183,7 @@ static enum status persist(struct call *c)
 
 #define TELLS(name_, fn_, since_, summary_, ...)                                                             \
     {                                                                                                        \
-        .name = (name_), .fn = (fn_), .arity = 2, .flags = CMD_READONLY | CMD_FAST,                          \
+        .name = (name_), .fn = (fn_), .arity = 2, .flags = CMD_READONLY | CMD_FAST | CMD_ROWS_ONLY,          \
         .categories = CAT_KEYSPACE | CAT_READ | CAT_FAST,                                                    \
         .keys = {{.flags = KEY_RO | KEY_ACCESS, .index = 1, .step = 1}},                                     \
         .summary = (summary_), .since = (since_), .group = "generic", .complexity = ONE_ROW, __VA_ARGS__     \

@@ -360,7 +360,7 @@ const struct command key_commands[] = {
         .tips = {"request_policy:multi_shard", "response_policy:agg_sum"},
     },
     {
-        .name = "exists", .fn = exists, .arity = -2, .flags = CMD_READONLY | CMD_FAST,
+        .name = "exists", .fn = exists, .arity = -2, .flags = CMD_READONLY | CMD_FAST | CMD_ROWS_ONLY,
         .categories = CAT_KEYSPACE | CAT_READ | CAT_FAST,
         .keys = {{.flags = KEY_RO, .index = 1, .last = -1, .step = 1}},
         .summary = "Counts how many of the keys exist.", .since = "1.0.0", .group = "generic",
@@ -368,14 +368,14 @@ const struct command key_commands[] = {
         .tips = {"request_policy:multi_shard", "response_policy:agg_sum"},
     },
     {
-        .name = "type", .fn = type, .arity = 2, .flags = CMD_READONLY | CMD_FAST,
+        .name = "type", .fn = type, .arity = 2, .flags = CMD_READONLY | CMD_FAST | CMD_ROWS_ONLY,
         .categories = CAT_KEYSPACE | CAT_READ | CAT_FAST,
         .keys = {{.flags = KEY_RO, .index = 1, .step = 1}},
         .summary = "Tells the type of a key's value.", .since = "1.0.0", .group = "generic",
         .complexity = "O(1)",
     },
     {
-        .name = "touch", .fn = touch, .arity = -2, .flags = CMD_READONLY | CMD_FAST,
+        .name = "touch", .fn = touch, .arity = -2, .flags = CMD_READONLY | CMD_FAST | CMD_ROWS_ONLY,
         .categories = CAT_KEYSPACE | CAT_READ | CAT_FAST,
         .keys = {{.flags = KEY_RO, .index = 1, .last = -1, .step = 1}},
         .summary = "Reads keys, so that they stay in the cache, and counts those that exist.",

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "engine/engine_internal.h"
+#include "store/shared.h"
 
 enum status engine_load_dbs(struct engine *e, struct error *err)
 {
@@ -170,10 +171,11 @@ static enum status forget(struct engine *e, struct error *err)
     return engine_load_dbs(e, err);
 }
 
-/* The same over tables that other servers write to: beginning has read the rows of the databases. */
+/* The same over tables that other servers write to: beginning has read the rows of the databases, unless the
+   batch is a brief one, which needs no counts. */
 static enum status begun_shared(struct engine *e, struct error *err)
 {
-    enum status st = engine_load_dbs(e, err);
+    enum status st = store_brief(e->store) ? ST_OK : engine_load_dbs(e, err);
     e->unsure = false;
     if (st == ST_OK)
         view_begin_shared(&e->view);

@@ -66,6 +66,9 @@ void view_declare_everything(struct view *v);
 /* Nothing is declared any more: the batch does not begin. */
 void view_undeclare(struct view *v);
 
+/* Whoever declares keys: the batch will use more than their rows, as most commands do. */
+void view_declare_more(struct view *v);
+
 /* In the middle of a batch: the rows of keys that turned up, and were declared, come in one round trip. */
 enum status view_fetch_declared(struct view *v) MUST_CHECK;
 

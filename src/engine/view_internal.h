@@ -54,6 +54,7 @@ struct view_dbs {
     int64_t ticket;      /* of the last flush or exchange */
     bool counts_stale;   /* another process wrote: count again before they are used */
     bool counts_unsaved; /* counted again, or not known any more: the next commit says so */
+    bool unread;         /* in this batch, but for that whose keys were declared: they are as they were */
 };
 
 /* Keys that clients watch (view_watch.c). */
@@ -74,7 +75,7 @@ struct view_ids {
 struct view_declared {
     struct key_ref *keys;
     size_t n, cap;
-    bool everything;
+    bool everything, more;
     struct row **loaded;
     size_t nloaded, loaded_cap;
 };
@@ -190,6 +191,9 @@ void view_amend(struct view *v, struct row *old, const struct row_draft *d, int6
    when the transaction has begun, makes memory say what was read, and nothing else. */
 struct store_declared view_declared(struct view *v);
 void view_begin_shared(struct view *v);
+
+/* Before counts are used: a brief batch has not read them. */
+enum status view_read_dbs(struct view *v) MUST_CHECK;
 
 /* Of a store that is far but not shared: reads what was declared and is not in memory, in one round trip.
    A row that cannot be read fails the command that asks for it. */

@@ -192,6 +192,8 @@ static enum status recount(struct view *v)
 enum status view_db_size(struct view *v, uint32_t db, int64_t *ret_keys, int64_t *ret_expires)
 {
     enum status st = begin_walk(v);
+    if (st == ST_OK)
+        st = view_read_dbs(v);
     if (st == ST_OK && v->dbs.counts_stale)
         st = recount(v);
     int64_t dead = 0, expired = 0;

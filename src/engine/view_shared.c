@@ -30,6 +30,11 @@ void view_declare_everything(struct view *v)
     v->declared.everything = true;
 }
 
+void view_declare_more(struct view *v)
+{
+    v->declared.more = true;
+}
+
 static int by_place(const void *a, const void *b)
 {
     const struct key_ref *x = a, *y = b;
@@ -68,6 +73,7 @@ struct store_declared view_declared(struct view *v)
     return (struct store_declared){.keys = v->declared.keys,
                                    .nkeys = v->declared.n,
                                    .everything = v->declared.everything,
+                                   .rows_only = v->declared.n > 0 && !v->declared.more,
                                    .fn = take_row,
                                    .arg = v};
 }
@@ -97,8 +103,17 @@ static void take_declared(struct view *v)
     view_undeclare(v);
 }
 
+enum status view_read_dbs(struct view *v)
+{
+    if (!v->dbs.unread)
+        return ST_OK;
+    v->dbs.unread = false;
+    return store_load_dbs(v->store, v->dbs.rows, v->dbs.n, &v->dbs.next_number, v->call.err);
+}
+
 void view_begin_shared(struct view *v)
 {
+    v->dbs.unread = store_brief(v->store);
     v->batch.now_us = store_now_us(v->store);
     v->dbs.counts_stale = v->dbs.counts_unsaved = false;
     cache_drop(v->cache);
@@ -134,7 +149,7 @@ enum status view_fetch_declared(struct view *v)
 void view_undeclare(struct view *v)
 {
     v->declared.n = 0;
-    v->declared.everything = false;
+    v->declared.everything = v->declared.more = false;
 }
 
 void view_shared_release(struct view *v)

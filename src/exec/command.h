@@ -90,11 +90,13 @@ enum command_flag {
     CMD_ALLOW_BUSY = 1 << 17,
     CMD_NO_MANDATORY_KEYS = 1 << 18,
     CMD_NO_ASYNC_LOADING = 1 << 19,
-    CMD_PROTECTED = 1 << 20,    /* only where enable-debug-command allows it; not printed */
-    CMD_ALONE = 1 << 23,        /* its transaction is its own: those behind it are routed (server/legs.h) by
-                           what it has changed. Not printed */
-    CMD_STOPS_WORKERS = 1 << 21 /* uses what other workers use: they stand still meanwhile (executor.h). Of a
+    CMD_PROTECTED = 1 << 20,     /* only where enable-debug-command allows it; not printed */
+    CMD_ALONE = 1 << 23,         /* its transaction is its own: those behind it are routed (server/legs.h) by
+                            what it has changed. Not printed */
+    CMD_STOPS_WORKERS = 1 << 21, /* uses what other workers use: they stand still meanwhile (executor.h). Of a
                            container, EXEC: what it runs may do so. Not printed */
+    CMD_ROWS_ONLY = 1 << 22 /* asks for nothing but the rows of its keys, nearly always: over shared tables a
+                       batch of such commands is one statement (store_declared). Not printed */
 };
 
 /* ACL categories, as COMMAND INFO lists them ("@read" ...). */

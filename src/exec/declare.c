@@ -18,6 +18,8 @@ size_t declare_keys(struct view *v, uint32_t db, const struct command *cmd, cons
                     int argc)
 {
     int few[FEW];
+    if (!(cmd->flags & CMD_ROWS_ONLY))
+        view_declare_more(v);
     if (changes_everything(cmd)) {
         view_declare_everything(v);
         return 0;

@@ -261,6 +261,8 @@ size_t http_declare_batch(const struct http_api *api, const struct http_call *x)
             n += declare_keys(view, x->db, op->cmd, op->words, op->nwords);
         else
             view_declare(view, x->db, op->argv[1]);
+        if (op->kind != OP_COMMAND)
+            view_declare_more(view);
     }
     return n;
 }

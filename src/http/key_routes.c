@@ -221,7 +221,7 @@ static enum status delete_key(struct call *c)
 /* clang-format off */
 const struct command http_key_commands[] = {
     [GET] = {
-        .name = "http|get", .fn = get, .arity = 2, .flags = CMD_READONLY | CMD_FAST,
+        .name = "http|get", .fn = get, .arity = 2, .flags = CMD_READONLY | CMD_FAST | CMD_ROWS_ONLY,
         .keys = {{.flags = KEY_RO | KEY_ACCESS, .index = 1, .step = 1}}, .group = "http",
     },
     [PUT] = {

@@ -135,7 +135,7 @@ static enum status delete_ttl(struct call *c)
 /* clang-format off */
 const struct command http_ttl_commands[] = {
     [GET] = {
-        .name = "http|ttl-get", .fn = answer_ttl, .arity = 2, .flags = CMD_READONLY | CMD_FAST,
+        .name = "http|ttl-get", .fn = answer_ttl, .arity = 2, .flags = CMD_READONLY | CMD_FAST | CMD_ROWS_ONLY,
         .keys = {{.flags = KEY_RO | KEY_ACCESS, .index = 1, .step = 1}}, .group = "http",
     },
     [PUT] = {

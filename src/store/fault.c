@@ -225,6 +225,11 @@ static int64_t do_now_us(const struct store *s)
     return store_now_us(inner_of(s));
 }
 
+static bool do_brief(const struct store *s)
+{
+    return store_brief(inner_of(s));
+}
+
 static bool do_listen(struct store *s, bool on, struct store_wakeup *ret)
 {
     return store_listen(fault_of(s)->inner, on, ret);
@@ -242,6 +247,7 @@ static void do_counters(const struct store *s, struct store_info *add_to)
 
 static const struct shared_ops fault_shared_ops = {
     .now_us = do_now_us,
+    .brief = do_brief,
     .listen = do_listen,
     .notified = do_notified,
     .counters = do_counters,

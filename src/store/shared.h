@@ -13,6 +13,7 @@ struct store_wakeup {
 
 struct shared_ops {
     int64_t (*now_us)(const struct store *s);
+    bool (*brief)(const struct store *s);
     bool (*listen)(struct store *s, bool on, struct store_wakeup *ret);
     bool (*notified)(struct store *s);
     void (*counters)(const struct store *s, struct store_info *add_to);
@@ -27,6 +28,14 @@ static inline bool store_shared(const struct store *s)
 static inline int64_t store_now_us(const struct store *s)
 {
     return s->shared->now_us(s);
+}
+
+/* In a transaction: whether beginning it has read the rows of the declared keys and nothing else, neither the
+   counts of the databases nor where those are whose keys were not declared. Whatever else is asked for, the
+   store reads in one state with them, and ends the transaction (ST_CONFLICT) if they have changed. */
+static inline bool store_brief(const struct store *s)
+{
+    return s->shared->brief(s);
 }
 
 /* Between transactions: asks to be told when a list or a sorted set appears through another server, or not

@@ -71,6 +71,7 @@ struct store_declared {
     const struct key_ref *keys;
     size_t nkeys;
     bool everything;  /* whole databases: no other transaction may write meanwhile */
+    bool rows_only;   /* it will hardly ask for anything but the rows of these keys */
     store_key_fn *fn; /* called by store_begin for each of the keys that has a row, in any order */
     void *arg;
 };

@@ -351,7 +351,7 @@ const struct command bit_commands[] = {
     {.name = "getbit",
      .fn = getbit_command,
      .arity = 3,
-     .flags = CMD_READONLY | CMD_FAST,
+     .flags = CMD_READONLY | CMD_FAST | CMD_ROWS_ONLY,
      .categories = CAT_READ | CAT_BITMAP | CAT_FAST,
      .keys = {{.flags = KEY_RO | KEY_ACCESS, .index = 1, .step = 1}},
      .summary = "Returns a bit of a string.",

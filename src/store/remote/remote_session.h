@@ -29,6 +29,10 @@ int64_t rshared_now_us(const struct store *s);
 enum status rshared_begin(struct rstore *s, bool write, const struct store_declared *d,
                           struct error *err) MUST_CHECK;
 
+/* What begins it, in one round trip: locks, the clock, where the databases are, the rows of the keys. */
+enum status rshared_ask(struct rstore *s, bool write, const struct store_declared *d, struct rfound *f,
+                        struct error *err) MUST_CHECK;
+
 /* The running transaction was ended because of another server's: it will be tried again. */
 void rshared_conflict(struct rstore *s);
 
@@ -37,6 +41,18 @@ void rshared_lock_keys(struct rstore *s, const struct key_ref *refs, size_t n);
 
 /* Brings what became of the databases into the tables: counts as differences. */
 enum status rshared_apply_dbs(struct rstore *s, const struct changes *c, struct error *err) MUST_CHECK;
+
+/* ---- remote_brief.c ---- */
+
+bool rbrief_is_on(const struct store *s);
+
+/* Reads what was declared in a statement of its own, where that is possible; s->brief.on tells. */
+enum status rbrief_ask(struct rstore *s, const struct store_declared *d, struct rfound *f,
+                       struct error *err) MUST_CHECK;
+
+/* Something else is asked for: from here on it is a transaction like any other, if what it has read is what
+   it would read now; else ST_CONFLICT. */
+enum status rbrief_widen(struct rstore *s, struct error *err) MUST_CHECK;
 
 /* ---- remote_connect.c ---- */
 

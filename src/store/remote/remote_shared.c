@@ -9,7 +9,8 @@
    transactions that write share one more lock, which one that changes whole databases takes alone. Key rows
    are also locked as rows, for applications that write to them without asking for any of this.
 
-   A transaction that only reads sees one snapshot and locks nothing.
+   A transaction that only reads sees one snapshot and locks nothing; one that only reads the rows of the
+   keys that it has declared is a single statement (remote_brief.c).
 
    Nothing is remembered from one transaction to the next but where the databases are, and that is compared
    with the tables each time. Counts of keys are written as differences, into a row of the session's own. */
@@ -90,6 +91,8 @@ static void lock_declared(struct rstore *s, const struct store_declared *d)
 
 void rshared_conflict(struct rstore *s)
 {
+    s->conflicts++;
+    s->retrying = true;
     memcpy(s->again, s->stripes, sizeof s->again);
 }
 
@@ -116,9 +119,8 @@ static void ask_keys(struct rstore *s, bool write, const struct store_declared *
     remote_add(s->conn, &r);
 }
 
-/* One round trip: locks, the clock, where the databases are, the rows of the keys. */
-static enum status ask_to_begin(struct rstore *s, bool write, const struct store_declared *d,
-                                struct rfound *f, struct error *err)
+enum status rshared_ask(struct rstore *s, bool write, const struct store_declared *d, struct rfound *f,
+                        struct error *err)
 {
     struct rlisting l = {.dbs = s->told, .n = s->databases};
     int64_t next = s->next_number;
@@ -148,7 +150,7 @@ static enum status ask_to_begin(struct rstore *s, bool write, const struct store
         return st;
     s->next_number = next;
     s->now_us = rposition_clock(s, l.now_us);
-    s->told_valid = true;
+    s->told_valid = s->mapped = true;
     return ST_OK;
 }
 
@@ -156,7 +158,9 @@ enum status rshared_begin(struct rstore *s, bool write, const struct store_decla
 {
     static const struct store_declared nothing;
     struct rfound f = {.store = s};
-    enum status st = ask_to_begin(s, write, d ? d : &nothing, &f, err);
+    enum status st = !write && d && d->rows_only ? rbrief_ask(s, d, &f, err) : ST_OK;
+    if (st == ST_OK && !s->brief.on)
+        st = rshared_ask(s, write, d ? d : &nothing, &f, err);
     if (st != ST_OK)
         store_rollback(&s->base);
     for (size_t i = 0; st == ST_OK && d && i < f.n; i++)

@@ -32,7 +32,7 @@ static void drop_connection(struct rstore *s)
     s->round_trips += s->conn ? s->conn->round_trips : 0;
     remote_close(s->conn);
     s->conn = NULL;
-    s->begun = s->listening = s->holds = false;
+    s->begun = s->listening = s->holds = s->mapped = false;
     s->other = true;
     s->next_number = -1;
     s->seq_next = s->seq_end = 0;
@@ -50,11 +50,8 @@ enum status rstore_run(struct rstore *s, struct error *err)
         err->code = st = ST_BUSY; /* it has been tried for long enough */
     if (s->failed == ST_OK)
         s->failed = st;
-    if (st == ST_CONFLICT) {
-        s->conflicts++;
-        s->retrying = true;
+    if (st == ST_CONFLICT)
         rshared_conflict(s);
-    }
     return st;
 }
 
@@ -130,6 +127,8 @@ static enum status reconnect(struct rstore *s, struct error *err)
 enum status rstore_connected(struct rstore *s, struct error *err)
 {
     if (s->conn && !s->conn->lost) {
+        if (s->brief.on)
+            return rbrief_widen(s, err);
         if (s->snapshots && s->asked == TXN_READ)
             rstore_begin_read(s);
         return still_good(s, err);
@@ -205,7 +204,8 @@ static void do_rollback(struct store *base)
     struct rstore *s = rstore_of(base);
     struct error ignored;
     s->next_number = -1;
-    s->told_valid = false;
+    s->told_valid = s->brief.on = false;
+    s->mapped &= !s->dirty;
     s->dropped_to = 0;
     s->dropped = -1;
     s->careful |= s->failed == ST_CONFLICT;
@@ -230,7 +230,7 @@ static enum status do_commit(struct store *base, struct error *err)
     struct rstore *s = rstore_of(base);
     if (s->asked == TXN_NONE)
         return error_set(err, ST_INTERNAL, "commit without a transaction");
-    s->told_valid = false;
+    s->told_valid = s->brief.on = false;
     if (!s->begun) {
         s->asked = TXN_NONE;
         return ST_OK;
@@ -377,6 +377,8 @@ static enum status do_load_dbs(struct store *base, struct db_row *dbs, size_t n,
         return ST_OK;
     }
     enum status st = rstore_connected(s, err);
+    if (st == ST_OK && s->told_valid) /* that has just read them */
+        return do_load_dbs(base, dbs, n, ret_next_number, err);
     if (st != ST_OK)
         return st;
     struct request r = {.text = rtext(s, R_LIST_DBS), .fn = rstore_take_db, .arg = &l};
@@ -466,6 +468,7 @@ static void do_close(struct store *base)
     buf_release(&s->text);
     mem_free(s->told);
     mem_free(s->pos.kept);
+    mem_free(s->brief.keys);
     mem_free(s->url);
     mem_free(s);
 }
@@ -645,6 +648,7 @@ static const struct store_ops rstore_ops = {
 
 static const struct shared_ops rshared_ops = {
     .now_us = rshared_now_us,
+    .brief = rbrief_is_on,
     .listen = rwake_listen,
     .notified = rwake_notified,
     .counters = do_counters,

@@ -54,6 +54,7 @@ enum remote_statement {
     R_LOCK_SOME,
     R_LOCK_STRIPES,
     R_LOAD_DBS,
+    R_BRIEF, /* the clock and a database's number, in a row without a key; keys of it in the others */
     R_GET_KEYS_LOCKED,
     R_ADD_COUNTS,
     R_DROP_COUNTS,
@@ -82,6 +83,15 @@ enum remote_statement {
 };
 
 #define STRIPES 512
+
+/* A transaction that is one statement so far: see remote_brief.c. */
+struct rbrief {
+    bool on;
+    uint32_t not_yet;     /* how many that might be brief are not, because one has asked for more */
+    struct key_ref *keys; /* that were read; their bytes are the caller's until it ends */
+    size_t n, cap;
+    uint64_t sum; /* of what was read */
+};
 
 struct rstore {
     struct store base;
@@ -126,6 +136,8 @@ struct rstore {
     bool everything;                /* all of them are */
     struct db_row *told;            /* the databases as the caller knows them */
     bool told_valid;
+    bool mapped; /* told has the numbers of the databases as they were in a transaction that ended well */
+    struct rbrief brief;
     int64_t now_us;
     bool appeared;  /* something that others' clients may wait for: see remote_wake.c */
     bool listening; /* this connection does */

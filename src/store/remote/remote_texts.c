@@ -105,6 +105,11 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                        " (SELECT " PG_CLOCK ") FROM larder_db AS d LEFT JOIN (SELECT number,"
                        "  sum(keys)::bigint AS keys, sum(expires)::bigint AS expires FROM larder_count"
                        "  GROUP BY number) AS c ON c.number = d.number ORDER BY d.db",
+        /* The clock as the server has it: to make another number of it costs more than to look a key up. */
+        [R_BRIEF] = "SELECT NULL::bytea, d.number::bigint, 0::smallint, 0::bigint, 0::bigint, 0::bigint, 0::bigint,"
+                    " 0::bigint, timestamptz_send(clock_timestamp()) FROM larder_db AS d WHERE d.db = $1 UNION ALL"
+                    " SELECT k.key, k.seq, k.type, k.id, k.size, k.first, k.version, k.expire_at, k.value"
+                    " FROM larder_key AS k WHERE k.db = $2 AND k.key = ANY ($3)",
         [R_GET_KEYS_LOCKED] = "SELECT " KEY_COLUMNS("k.key", "k.type") ", k.value"
                               " FROM unnest($1, $2) AS u (db, key) JOIN larder_key AS k"
                               "  ON k.db = u.db AND k.key = u.key FOR UPDATE OF k",
@@ -219,6 +224,10 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                        " d.expires + coalesce(sum(c.expires), 0), " MD_CLOCK
                        " FROM larder_db AS d LEFT JOIN larder_count AS c ON c.number = d.number"
                        " GROUP BY d.db ORDER BY d.db",
+        [R_BRIEF] = "SELECT NULL, d.number, 0, 0, 0, 0, 0, 0, " MD_CLOCK " FROM larder_db AS d WHERE d.db = ?1"
+                    " UNION ALL SELECT k.`key`, k.seq, k.type, k.id, k.size, k.first, k.version, k.expire_at,"
+                    " k.value FROM larder_key AS k FORCE INDEX (larder_key_name)"
+                    " WHERE k.db = ?2 AND k.`key` IN ({,|?3})",
         [R_GET_KEYS_LOCKED] = "SELECT " KEY_COLUMNS("k.`key`", "k.type") ", k.value FROM larder_key AS k"
                               " FORCE INDEX (larder_key_name) WHERE (k.db, k.`key`) IN ({,|(?1, ?2)}) FOR UPDATE",
         [R_ADD_COUNTS] = "INSERT INTO larder_count (number, slot, `keys`, expires)"
