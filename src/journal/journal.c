@@ -89,6 +89,9 @@ static void close_store(struct store *base)
     pthread_cond_signal(&s->lock.work);
     journal_unlock(s);
     pthread_join(s->thread.id, NULL);
+    const struct journal_failures *f = &s->under_lock.failures;
+    if (!f->over && f->failed == ST_OK && f->failing == ST_OK)
+        run_end(s->writer, &s->run, s->under_lock.durable);
     free_store(s);
 }
 
@@ -176,6 +179,9 @@ static void begin_behind(struct journal_store *s, const struct journal_past *pas
     s->thread.dropping = true;
     s->kept.synced = s->kept.safe = past->last;
     s->kept.going_by = d;
+    s->run = past->run;
+    s->thread.records = s->run.database && d != DURABILITY_ALWAYS;
+    s->base.replicated = s->run.database ? &owner_replicated_ops : NULL;
     if (past->mem)
         inherit(s, past);
     journal_unlock(s);
@@ -239,6 +245,8 @@ enum status journal_store_open(const struct store_options *o, const struct journ
     enum status st = store_open(&half, &writer, err);
     if (st == ST_OK)
         st = replay_or_keep(writer, o->url, &past, err);
+    if (st == ST_OK && !past.mem)
+        st = run_begin(writer, o->durability, past.last, &past.run, err);
     half.read_only = true;
     half.beside = writer;
     if (st == ST_OK)

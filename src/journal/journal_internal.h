@@ -29,6 +29,7 @@
 #include "journal/journal.h"
 #include "journal/memtable.h"
 #include "journal/merge.h"
+#include "journal/run.h"
 #include "store/deferred.h"
 #include "store/journal_rows.h"
 
@@ -195,6 +196,7 @@ struct journal_thread {
     int64_t lock_since_us;   /* since when another process has the lock, or the server is away */
     bool unanswered;         /* a commit may have taken place of which we do not know */
     bool counts_doubtful;    /* see doubt_counts */
+    bool records;            /* each group says in larder_meta how far it is: see run.h */
     struct db_row *dbs;      /* room for that */
     size_t ndbs;
 };
@@ -217,6 +219,7 @@ struct journal_store {
     struct journal_options options;
     size_t group_bytes; /* a group that has so many takes no more; a larger change set is no group's */
     const struct histogram *sync_us; /* the writer's */
+    struct journal_run run;          /* its numbers begin behind run.start */
 
     struct journal_owner owner;
     struct journal_lock lock;

@@ -4,11 +4,13 @@
      owner_reads.c      reads through the memtables, and whether the tables are still ours
      owner_txn.c        transactions: begin, apply, commit, rollback
      owner_progress.c   what the thread has done: settle or undo; freeze, retire
+     owner_position.c   positions: the numbers of commits
      owner_requests.c   what the thread does because the owner asks: sync, durability, sweep */
 #ifndef LARDER_JOURNAL_OWNER_H
 #define LARDER_JOURNAL_OWNER_H
 
 #include "journal/journal_internal.h"
+#include "store/replicated.h"
 
 static inline struct memtable *active(const struct journal_store *s)
 {
@@ -69,6 +71,10 @@ bool owner_no_room(struct journal_store *s);
 
 /* Frees the groups that have not been written. Holding the lock. */
 void owner_drop_groups(struct journal_store *s);
+
+/* ---- owner_position.c ---- */
+
+extern const struct replicated_ops owner_replicated_ops;
 
 /* ---- owner_requests.c ---- */
 

@@ -3,6 +3,7 @@
 #define LARDER_JOURNAL_REPLAY_H
 
 #include "journal/memtable.h"
+#include "journal/run.h"
 #include "store/store.h"
 
 struct journal_past {
@@ -12,6 +13,7 @@ struct journal_past {
     int64_t next_seq;     /* provisional ones in there are below */
     size_t bytes;         /* of its rows in the journal */
     struct error why;     /* there was no room */
+    struct journal_run run;
 };
 
 /* Brings what the journal holds into the tables. url is for people. */

@@ -27,6 +27,22 @@ void writer_drop_idly(struct journal_store *s)
 
 /* ---- what the owner asks for ---- */
 
+/* Another durability. From where replies leave before their commit is written, groups record how far they
+   are: larder_meta says so before the first of those replies, and that it is over behind the last one. */
+static enum status change_durability(struct journal_store *s, enum durability d, struct error *err)
+{
+    bool records = s->run.database && d != DURABILITY_ALWAYS;
+    enum status st = records ? ST_OK : store_set_durability(s->writer, d, err);
+    if (st == ST_OK && records != s->thread.records && (st = writer_begin(s, STORE_WRITE, err)) == ST_OK) {
+        st = records ? run_record(s->writer, &s->run, writer_durable(s), err) : run_all(s->writer, err);
+        st = writer_end(s, st, err);
+    }
+    if (st != ST_OK)
+        return st;
+    s->thread.records = records;
+    return records ? store_set_durability(s->writer, d, err) : ST_OK;
+}
+
 void writer_run_job(struct journal_store *s)
 {
     struct journal_shared *l = locked(s);
@@ -34,7 +50,7 @@ void writer_run_job(struct journal_store *s)
     enum durability d = l->durability;
     struct error err = {.code = ST_OK};
     journal_unlock(s);
-    enum status st = job == JOB_SYNC ? writer_sync(s, &err) : store_set_durability(s->writer, d, &err);
+    enum status st = job == JOB_SYNC ? writer_sync(s, &err) : change_durability(s, d, &err);
     journal_lock(s);
     if (st == ST_OK && job == JOB_SYNC)
         writer_synced(s);

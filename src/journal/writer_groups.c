@@ -62,6 +62,8 @@ static enum status write_group(struct journal_store *s, struct journal_group *g,
         st = writer_slice_along(s, g->row.len, kind, ret_last, err);
     if (st == ST_OK && s->thread.counts_doubtful)
         st = doubt_counts(s, err);
+    if (st == ST_OK && s->thread.records)
+        st = run_record(s->writer, &s->run, g->last, err);
     st = writer_end(s, st, err);
     if (st != ST_OK)
         g->row.len = n; /* it may be tried again */

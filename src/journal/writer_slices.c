@@ -208,6 +208,8 @@ static enum status apply_everything(struct journal_store *s, struct error *err)
         return st;
     while (st == ST_OK && !last)
         st = apply_rows(s, WRITER_MANY_ROWS, &last, err);
+    if (st == ST_OK && s->thread.records)
+        st = run_record(s->writer, &s->run, w->upto, err);
     st = writer_end(s, st, err);
     return st == ST_OK && s->base.far && !writer_waits_for(s, STORE_WRITE) ? writer_sync(s, err) : st;
 }

@@ -325,6 +325,16 @@ static enum status do_confirm(struct store *s, struct error *err)
     PASS(store_confirm(inner, err));
 }
 
+static enum status do_get_word(struct store *s, const char *name, char *ret, size_t cap, struct error *err)
+{
+    PASS(store_get_word(inner, name, ret, cap, err));
+}
+
+static enum status do_set_word(struct store *s, const char *name, const char *text, struct error *err)
+{
+    PASS(store_set_word(inner, name, text, err));
+}
+
 static const struct journal_rows_ops fault_journal_rows_ops = {
     .add = do_journal_add,
     .each = do_journal_each,
@@ -335,6 +345,8 @@ static const struct journal_rows_ops fault_journal_rows_ops = {
     .state = do_journal_state,
     .get_seqs = do_get_seqs,
     .confirm = do_confirm,
+    .get_word = do_get_word,
+    .set_word = do_set_word,
 };
 
 /* ---- faults ---- */

@@ -27,6 +27,8 @@ struct journal_rows_ops {
     enum status (*get_seqs)(struct store *s, const struct key_ref *refs, size_t n, int64_t *ret,
                             struct error *err);
     enum status (*confirm)(struct store *s, struct error *err);
+    enum status (*get_word)(struct store *s, const char *name, char *ret, size_t cap, struct error *err);
+    enum status (*set_word)(struct store *s, const char *name, const char *text, struct error *err);
 };
 
 /* ---- within the running transaction ---- */
@@ -83,6 +85,19 @@ static inline MUST_CHECK enum status store_get_seqs(struct store *s, const struc
                                                     int64_t *ret, struct error *err)
 {
     return s->journal_rows->get_seqs(s, refs, n, ret, err);
+}
+
+/* A row of larder_meta that may be missing (then it is empty), and what does not fit is cut off. */
+static inline MUST_CHECK enum status store_get_word(struct store *s, const char *name, char *ret, size_t cap,
+                                                    struct error *err)
+{
+    return s->journal_rows->get_word(s, name, ret, cap, err);
+}
+
+static inline MUST_CHECK enum status store_set_word(struct store *s, const char *name, const char *text,
+                                                    struct error *err)
+{
+    return s->journal_rows->set_word(s, name, text, err);
 }
 
 /* ---- between transactions ---- */

@@ -175,3 +175,44 @@ enum status rjournal_forget(struct store *base, int64_t after, int64_t applied, 
     set_number(s, "applied", applied);
     return ST_OK;
 }
+
+/* ---- words ---- */
+
+struct word {
+    char *ret;
+    size_t cap;
+};
+
+static enum status take_word(void *arg, const struct remote_row *row)
+{
+    const struct word *w = arg;
+    struct slice text = remote_bytes(row, 0);
+    snprintf(w->ret, w->cap, "%.*s", (int)text.n, text.n ? text.p : "");
+    return ST_OK;
+}
+
+enum status rjournal_get_word(struct store *base, const char *name, char *ret, size_t cap, struct error *err)
+{
+    struct rstore *s = rstore_of(base);
+    struct word w = {ret, cap};
+    const struct param p = param_bytes(slice_str(name));
+    enum status st = rstore_connected(s, err);
+    if (st != ST_OK)
+        return st;
+    struct request r = {.text = rtext(s, R_GET_WORD), .params = &p, .nparams = 1, .fn = take_word, .arg = &w};
+    ret[0] = '\0';
+    remote_add(s->conn, &r);
+    return rstore_run(s, err);
+}
+
+enum status rjournal_set_word(struct store *base, const char *name, const char *text, struct error *err)
+{
+    struct rstore *s = rstore_of(base);
+    const struct param p[] = {param_bytes(slice_str(name)), param_bytes(slice_str(text))};
+    enum status st = begin_write(s, err);
+    if (st != ST_OK)
+        return st;
+    struct request r = {.text = rtext(s, R_PUT_WORD), .params = p, .nparams = 2};
+    remote_add(s->conn, &r);
+    return ST_OK;
+}

@@ -266,11 +266,7 @@ static enum status add_branch(struct rstore *s, const struct identity *i, struct
         add_timeline(s, i, h);
     else
         history_add(h, number, (uint64_t)i->number);
-    while (strlen(history_text(h, text)) >
-           HISTORY_TEXT - 40) { /* room for one more, in a column of 512 bytes */
-        h->n--;
-        memmove(h->at, h->at + 1, h->n * sizeof h->at[0]);
-    }
+    history_text(h, text); /* it has room in a column of 512 bytes */
     const struct param p[] = {param_bytes(slice_str(s->pos.lineage)), param_bytes(slice_str(text))};
     struct request r = {.text = lineage_text[s->conn->dialect], .params = p, .nparams = 2};
     remote_add_text(s->conn, rtext(s, R_BEGIN));

@@ -664,4 +664,6 @@ static const struct journal_rows_ops rjournal_ops = {
     .state = rjournal_state,
     .get_seqs = rread_get_seqs,
     .confirm = do_confirm,
+    .get_word = rjournal_get_word,
+    .set_word = rjournal_set_word,
 };

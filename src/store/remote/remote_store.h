@@ -26,6 +26,8 @@ enum remote_statement {
     R_LIST_DBS,
     R_GET_META,
     R_SET_META,
+    R_GET_WORD,
+    R_PUT_WORD,
     R_TAKE_IDS,
     R_NEXT_SEQ,
     R_NEW_DB,
@@ -286,6 +288,11 @@ enum status rjournal_drop(struct store *s, int64_t seq, uint32_t max, bool *ret_
                           struct error *err) MUST_CHECK;
 enum status rjournal_forget(struct store *s, int64_t after, int64_t applied, struct error *err) MUST_CHECK;
 enum status rjournal_state(struct store *s, struct journal_state *ret, struct error *err) MUST_CHECK;
+
+enum status rjournal_get_word(struct store *s, const char *name, char *ret, size_t cap,
+                              struct error *err) MUST_CHECK;
+enum status rjournal_set_word(struct store *s, const char *name, const char *text,
+                              struct error *err) MUST_CHECK;
 
 /* Whether it has rows that are not in the tables. */
 enum status rjournal_pending(struct rstore *s, bool *ret, struct error *err) MUST_CHECK;

@@ -55,6 +55,9 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
         [R_GET_META] = "SELECT value::bigint FROM larder_meta WHERE name = convert_from($1, 'UTF8')",
         [R_SET_META] = "UPDATE larder_meta SET value = convert_from($2, 'UTF8')"
                        " WHERE name = convert_from($1, 'UTF8')",
+        [R_GET_WORD] = "SELECT value FROM larder_meta WHERE name = convert_from($1, 'UTF8')",
+        [R_PUT_WORD] = "INSERT INTO larder_meta (name, value) VALUES (convert_from($1, 'UTF8'),"
+                       " convert_from($2, 'UTF8')) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
         [R_TAKE_IDS] = "UPDATE larder_meta SET value = (value::bigint + $1)::text WHERE name = 'next_id'",
         [R_NEXT_SEQ] = "SELECT nextval('larder_seq'), 0",
         [R_NEW_DB] = "INSERT INTO larder_db (db, number, keys, expires) VALUES ($1, $2, 0, 0)"
@@ -173,6 +176,9 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                        " GROUP BY d.db ORDER BY d.db",
         [R_GET_META] = "SELECT CAST(value AS SIGNED) FROM larder_meta WHERE name = ?1",
         [R_SET_META] = "UPDATE larder_meta SET value = ?2 WHERE name = ?1",
+        [R_GET_WORD] = "SELECT value FROM larder_meta WHERE name = ?1",
+        [R_PUT_WORD] = "INSERT INTO larder_meta (name, value) VALUES (?1, ?2)"
+                       " ON DUPLICATE KEY UPDATE value = VALUES(value)",
         [R_TAKE_IDS] = "UPDATE larder_meta SET value = CAST(value AS SIGNED) + ?1 WHERE name = 'next_id'",
         [R_NEXT_SEQ] = "SELECT NEXT VALUE FOR larder_seq, 0",
         [R_NEW_DB] = "INSERT IGNORE INTO larder_db (db, number, `keys`, expires) VALUES (?1, ?2, 0, 0)",

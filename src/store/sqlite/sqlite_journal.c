@@ -91,6 +91,16 @@ static enum status do_confirm(struct store *base, struct error *err)
     return ST_OK;
 }
 
+static enum status do_get_word(struct store *base, const char *name, char *ret, size_t cap, struct error *err)
+{
+    return sqlite_store_get_word(sqlite_store_of(base), name, ret, cap, err);
+}
+
+static enum status do_set_word(struct store *base, const char *name, const char *text, struct error *err)
+{
+    return sqlite_store_set_word(sqlite_store_of(base), name, text, err);
+}
+
 const struct journal_rows_ops sqlite_journal_rows_ops = {
     .add = do_add,
     .each = do_each,
@@ -101,4 +111,6 @@ const struct journal_rows_ops sqlite_journal_rows_ops = {
     .state = do_state,
     .get_seqs = sqlite_read_get_seqs,
     .confirm = do_confirm,
+    .get_word = do_get_word,
+    .set_word = do_set_word,
 };

@@ -49,15 +49,32 @@ enum status sqlite_store_set_meta(struct sqlite_store *s, const char *name, int6
     return sqlite_run(q, err);
 }
 
-static enum status set_owner(struct sqlite_store *s, const char *text, struct error *err)
+enum status sqlite_store_set_word(struct sqlite_store *s, const char *name, const char *text,
+                                  struct error *err)
 {
     struct sqlite_stmt *q;
     enum status st = stmt_fixed(s, Q_SET_META, &q, err);
     if (st != ST_OK)
         return st;
-    sqlite_bind_text(q, 1, "owner");
+    sqlite_bind_text(q, 1, name);
     sqlite_bind_text(q, 2, text);
     return sqlite_run(q, err);
+}
+
+enum status sqlite_store_get_word(struct sqlite_store *s, const char *name, char *ret, size_t cap,
+                                  struct error *err)
+{
+    struct sqlite_stmt *q;
+    bool row;
+    enum status st = stmt_fixed(s, Q_GET_META, &q, err);
+    if (st != ST_OK)
+        return st;
+    sqlite_bind_text(q, 1, name);
+    st = sqlite_step(q, &row, err);
+    struct slice text = st == ST_OK && row ? sqlite_column_blob(q, 0) : (struct slice){0};
+    snprintf(ret, cap, "%.*s", (int)text.n, text.n ? text.p : "");
+    sqlite_reset(q);
+    return st;
 }
 
 /* ---- transactions ---- */
@@ -87,7 +104,8 @@ static enum status do_begin(struct store *base, enum store_txn kind, const struc
     bool others = false;
     (void)d;
     enum status st = sqlite_begin(s->sql, kinds[kind], &others, err);
-    if (st == ST_OK && s->owner && kind != STORE_READ && (st = set_owner(s, s->owner, err)) != ST_OK)
+    if (st == ST_OK && s->owner && kind != STORE_READ &&
+        (st = sqlite_store_set_word(s, "owner", s->owner, err)) != ST_OK)
         sqlite_rollback(s->sql);
     if (st != ST_OK)
         return st;
@@ -225,7 +243,7 @@ static void do_close(struct store *base)
     struct error ignored;
     if (s->sql && !s->read_only) {
         sqlite_rollback(s->sql);
-        (void)(set_owner(s, "", &ignored) == ST_OK);
+        (void)(sqlite_store_set_word(s, "owner", "", &ignored) == ST_OK);
     }
     stmt_finalize_all(s);
     sqlite_close(s->sql);
@@ -256,7 +274,7 @@ static enum status set_up(struct sqlite_store *s, void *arg, struct error *err)
 {
     struct setup *o = arg;
     enum status st = create_dbs(s, o->databases, err);
-    return st == ST_OK ? set_owner(s, o->owner, err) : st;
+    return st == ST_OK ? sqlite_store_set_word(s, "owner", o->owner, err) : st;
 }
 
 /* All that is needed to read is there, and later to write. Without room for a new owner's name that is put

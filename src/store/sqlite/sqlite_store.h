@@ -130,6 +130,10 @@ enum status sqlite_store_get_meta(struct sqlite_store *s, const char *name, int6
                                   struct error *err) MUST_CHECK;
 enum status sqlite_store_set_meta(struct sqlite_store *s, const char *name, int64_t v,
                                   struct error *err) MUST_CHECK;
+enum status sqlite_store_get_word(struct sqlite_store *s, const char *name, char *ret, size_t cap,
+                                  struct error *err) MUST_CHECK;
+enum status sqlite_store_set_word(struct sqlite_store *s, const char *name, const char *text,
+                                  struct error *err) MUST_CHECK;
 
 /* ---- sqlite_journal.c ---- */
 
