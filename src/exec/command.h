@@ -27,12 +27,13 @@ struct command_result {
             bool durable;    /* WAITAOF: so, for what this worker has committed */
             bool durability; /* CONFIG SET durability: so, when the store writes by the new setting */
             bool stops;      /* SHUTDOWN: the process ends after this batch */
+            /* HTTP: behind so many bytes of the answer, in its head, there is room (token_fill) for the token
+               of what its transaction has written or seen, which is known only when that has ended; 0: no
+               token is told. */
+            uint16_t token;
         };
         uint64_t wishes; /* all of them at once: most commands have none */
     };
-    /* HTTP: behind so many bytes of the answer there is room (token_fill) for the token of what
-       its transaction has written or seen, which is known only when that has ended; 0: no token is told. */
-    uint32_t token;
 };
 
 /* Adds what one command wants to what those before it do. */
@@ -40,7 +41,7 @@ static inline void command_result_add(struct command_result *to, struct command_
 {
     if (one.ticket > to->ticket)
         to->ticket = one.ticket;
-    to->wishes |= one.wishes;
+    to->wishes |= one.wishes; /* its token means nothing then */
 }
 
 /* One command on its way. */

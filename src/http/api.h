@@ -102,7 +102,7 @@ struct command_result http_answer(struct http_api *a, struct session *s, struct 
                                   const struct error *write_err);
 
 /* How far behind the beginning of a call's whole answer the room for its token is; 0: there is none. */
-uint32_t http_token_place(const struct http_call *x, struct slice answer);
+uint16_t http_token_place(const struct http_call *x, struct slice answer);
 
 /* Whether other workers have to stand still while the call runs. */
 bool http_stops_workers(const struct http_api *a, const struct http_call *x);

@@ -130,12 +130,13 @@ void http_tell_reads(const struct session *s, struct http_call *x)
     }
 }
 
-uint32_t http_token_place(const struct http_call *x, struct slice answer)
+uint16_t http_token_place(const struct http_call *x, struct slice answer)
 {
     char line[64];
     if (!x->token_name)
         return 0;
     int n = snprintf(line, sizeof line, "\r\n%s: ", x->token_name);
     const char *at = memmem(answer.p, answer.n, line, (size_t)n);
-    return at ? (uint32_t)(at + n - answer.p) : 0;
+    size_t place = at ? (size_t)(at + n - answer.p) : 0;
+    return place <= UINT16_MAX ? (uint16_t)place : 0;
 }

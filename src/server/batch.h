@@ -10,7 +10,6 @@
 #include "base/arena.h"
 #include "base/slice.h"
 #include "engine/view.h"
-#include "replica/consistency.h"
 
 struct client;
 struct command;
@@ -25,17 +24,17 @@ struct batch_call {
     void *request; /* the protocol's own: what the call stands for; NULL: nothing more than the command */
     bool alone;    /* needs a transaction of its own */
     bool placed;   /* its answer tells where in the database's log it was: see command_result.token */
+    /* Where it reads, as of the last routing (legs.h). */
+    int8_t leg;          /* 0: the primary, i: the replica i, LEG_MEMORY, ROUTE_NONE: nobody can answer it */
+    bool off_memory;     /* memory has failed it */
+    bool on_primary;     /* a replica has failed it: it goes to no other */
+    bool reads;          /* it only reads ... */
+    uint8_t mode;        /* ... in this one of enum read_mode */
+    int64_t as_of_us;    /* from memory: what it reads is true as of then */
     int64_t deadline_us; /* from then on it runs, and says that it is too late, rather than wait; 0: none */
     bool keyed;          /* names a key ... */
     struct prefetch key; /* ... that the view prefetches */
     size_t end;          /* where it ends in the client's input */
-    /* Where it reads, as of the last routing (legs.h). */
-    int leg;             /* 0: the primary, i: the replica i, LEG_MEMORY, ROUTE_NONE: nobody can answer it */
-    int64_t as_of_us;    /* from memory: what it reads is true as of then */
-    bool off_memory;     /* memory has failed it */
-    bool on_primary;     /* a replica has failed it: it goes to no other */
-    bool reads;          /* it only reads ... */
-    enum read_mode mode; /* ... in this mode */
 };
 
 struct batch {

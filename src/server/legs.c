@@ -36,6 +36,12 @@ static void use(struct worker *w, int leg)
     executor_use_engine(&w->executor, engine_of(w, leg));
 }
 
+/* Whether what the call writes and sees counts for those behind it: of HTTP, each stands alone. */
+static bool is_of_session(const struct batch_call *call)
+{
+    return call->client->protocol->reads(call).need == &call->client->session.state.position;
+}
+
 void legs_release(struct legs *l)
 {
     mem_free(l->tokens);
@@ -140,7 +146,7 @@ static int choose(struct worker *w, struct batch_call *call)
         *at = (struct client_route){
             .number = w->legs.number, .leg = LEG_UNROUTED, .queues = txn_open(&call->client->session)};
     call->reads = r.replica;
-    call->mode = r.how.mode;
+    call->mode = (uint8_t)r.how.mode;
     if (is_queued(at, call))
         return 0;
     int leg = 0;
@@ -158,7 +164,7 @@ size_t legs_route(struct worker *w, struct batch_call *call)
 {
     if (!w->legs.routed)
         return call->client->protocol->declare(call);
-    call->leg = choose(w, call);
+    call->leg = (int8_t)choose(w, call);
     if (call->leg == ROUTE_NONE || call->leg == LEG_MEMORY)
         return 0;
     if (call->leg > 0)
@@ -417,11 +423,14 @@ void legs_leave(struct worker *w, const struct batch_call *call)
     struct legs *l = &w->legs;
     struct consistency how = call->client->session.state.consistency;
     call->client->run.stale_from_us = 0;
-    l->over |= how.mode != l->how.mode || how.bound_ms != l->how.bound_ms;
-    if (call->leg > 0 && w->executor.failures != l->failures)
+    if (is_of_session(call))
+        l->over |= how.mode != l->how.mode || how.bound_ms != l->how.bound_ms;
+    if (call->leg > 0 && w->executor.failures != l->failures) {
         l->failed = call->leg;
-    else if (l->served)
-        books_count(&w->executor.books, BOOKS_READ, READ_PLACES * (uint32_t)call->mode + (uint32_t)call->leg);
+        l->over = true;
+    }
+    if (l->served && !l->failed)
+        books_count(&w->executor.books, BOOKS_READ, READ_PLACES * call->mode + (uint32_t)call->leg);
     w->executor.place = 0;
     use(w, 0);
 }
@@ -491,7 +500,7 @@ static void move_session(const struct worker *w, const struct batch_call *call)
     struct session_state *state = &call->client->session.state;
     const struct protocol *p = call->client->protocol;
     const struct position *seen = seen_by(w, call);
-    if (!seen || !is_tied(call) || !p->needs_database(call) || p->reads(call).need != &state->position)
+    if (!seen || !is_tied(call) || !p->needs_database(call) || !is_of_session(call))
         return;
     if (seen->kind == POSITION_NONE)
         state->unplaced = true;

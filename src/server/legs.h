@@ -62,13 +62,14 @@ struct leg {
 
 struct legs {
     /* The running transaction. */
+    bool on;          /* there is more to it than the primary, or its position is asked for */
     bool routed;      /* its calls have legs, else all are on the primary's */
     uint64_t number;  /* of the routing: what clients remember is of one with this number, or void */
     int eventual;     /* where such reads go, so that one transaction uses few legs ... */
     int bounded;      /* ... and those with this bound */
     int64_t bound_ms; /* 0: there was none */
     int failed;       /* the replica, or LEG_MEMORY, whose leg has failed while calls ran; 0: none */
-    bool over;        /* a client reads otherwise from here on: the calls behind it are routed anew */
+    bool over;        /* so; or a client reads otherwise from here on: the calls behind it are routed anew */
     /* Before the running call: failures of the executor, how its client reads. Whether it reads something. */
     uint64_t failures;
     struct consistency how;

@@ -83,7 +83,7 @@ static void run_call(struct worker *w, const struct batch_call *call, struct tra
     c->run.done = call->end;
     if (c->out.len != start)
         hold_reply(w, call, start, &result);
-    if (result.token)
+    if (w->legs.on && result.token)
         legs_note_token(w, call, start + result.token);
     t->said += c->out.len - start;
     command_result_add(&t->result, result);
@@ -249,7 +249,7 @@ static size_t declare(struct worker *w, size_t at)
     if (!view_wants_declarations(w->executor.view))
         return b->ncalls;
     while (at < b->ncalls && n < DECLARED_KEYS) {
-        bool alone = stands_alone(w, &b->calls[at]);
+        bool alone = b->calls[at].alone;
         if (alone && at > first)
             break;
         n += legs_route(w, &b->calls[at++]);
@@ -292,24 +292,36 @@ static void run_calls(struct worker *w, struct transaction *t, size_t end)
     }
 }
 
+/* Begins the primary's leg. */
+static bool begin_primary(struct worker *w, struct transaction *t)
+{
+    bool write = w->batch.write;
+    if (!w->legs.on)
+        return transaction_begin(w, write, &t->write_err, &t->err) == ST_OK;
+    legs_ask_positions(w);
+    bool begun =
+        !legs_primary_away(w, &t->err) && transaction_begin(w, write, &t->write_err, &t->err) == ST_OK;
+    legs_begun(w, &t->err);
+    return begun;
+}
+
 /* Begins the transaction, unless no call needs the primary. False: it conflicts with another writer's and
    may wait; none of its calls has been run. */
 static bool begin_calls(struct worker *w, struct transaction *t, size_t *ret_end, bool may_wait)
 {
     struct batch *b = &w->batch;
     *ret_end = b->ncalls;
-    legs_start(w);
+    w->legs.on = w->executor.server->replicas || w->executor.recent || b->placed || w->legs.placing;
+    if (w->legs.on)
+        legs_start(w);
     if (needs_none(b, t->at))
         return true;
     *ret_end = declare(w, t->at);
-    if (!legs_begin(w, t->at, *ret_end))
+    if (w->legs.on && !legs_begin(w, t->at, *ret_end))
         return true;
     if (b->write && w->executor.nwaiters && view_wants_declarations(w->executor.view))
         block_declare(&w->executor);
-    legs_ask_positions(w);
-    t->begun =
-        !legs_primary_away(w, &t->err) && transaction_begin(w, b->write, &t->write_err, &t->err) == ST_OK;
-    legs_begun(w, &t->err);
+    t->begun = begin_primary(w, t);
     w->executor.unreadable = !t->begun;
     if (!t->begun)
         t->write_err = t->err;
@@ -333,13 +345,15 @@ static void run_once(struct worker *w, struct transaction *t, bool may_wait)
     t->ticket = 0;
     t->write_err.code = t->err.code = ST_OK;
     if (!begin_calls(w, t, &end, may_wait)) {
-        legs_end(w);
+        if (w->legs.on)
+            legs_end(w);
         return;
     }
     block_begin(&w->executor);
     w->executor.clock_us = clock_mono_us();
     run_calls(w, t, end);
-    legs_end(w);
+    if (w->legs.on)
+        legs_end(w);
     if (w->legs.failed && t->begun)
         engine_abandon(w->executor.engine);
     else
@@ -398,7 +412,8 @@ static enum tried try_calls(struct worker *w)
         legs_avoid_failed(w);
     stats_post(&w->executor);
     if (found == FOR_GOOD) {
-        legs_settle(w, t.at, !t.failed);
+        if (w->legs.on)
+            legs_settle(w, t.at, !t.failed);
         conclude(w, &t);
     }
     return found;
