@@ -4,11 +4,12 @@ What a row says after another server has changed it tells where it came from: me
 new one.
 """
 
+import itertools
 import os
 
 import pytest
 
-from harness import wait
+from harness import store, wait
 
 from .recent_load import RecentLoad
 
@@ -16,10 +17,28 @@ LONG = int(os.environ.get("LARDER_LONG", "0"))
 DAY = 86400000
 
 
+NUMBERS = itertools.count()
+SPARE = 15
+
+
+@pytest.fixture(scope="module", params=["postgres", "mariadb"])
+def servers(request, shared_fleet):
+    """A server that reads, and another one on the same tables."""
+    data = store.KINDS[request.param]()
+    both = shared_fleet.larder("--workers", "1", data=data), shared_fleet.larder(data=data)
+    yield both
+    for server in both:
+        server.stop()
+
+
 @pytest.fixture
-def pair(fleet, data):
-    """A connection to a server that reads, whose reads may be a day old, and one to another server on the same tables."""
-    with fleet.larder("--workers", "1", data=data).connect() as reads, fleet.larder(data=data).connect() as writes:
+def pair(servers):
+    """A connection to the server that reads, whose reads may be a day old, and one to the other. Nothing that a test before
+    has read is of use: each has a database of its own."""
+    with servers[0].connect() as reads, servers[1].connect() as writes:
+        reads.number = next(NUMBERS) % SPARE
+        for c in (reads, writes):
+            c("SELECT", reads.number)
         reads("LARDER.CONSISTENCY", "BOUNDED", DAY)
         yield reads, writes
 
@@ -157,9 +176,9 @@ def test_databases_that_are_flushed_and_exchanged(pair):
     writes("FLUSHDB")
     assert reads("GET", "k") == b"zero" and strongly(reads, "GET", "k") is None
     assert wait.until(lambda: reads("LARDER.READ", "BOUNDED", 20, "EXISTS", "k") == 0, "the flush to be seen")
-    writes("SELECT", 1)
+    writes("SELECT", SPARE)
     writes("SET", "k", "one")
-    writes("SWAPDB", 0, 1)
+    writes("SWAPDB", reads.number, SPARE)
     assert reads("GET", "k") is None
     assert wait.until(lambda: reads("LARDER.READ", "BOUNDED", 20, "GET", "k") == b"one", "the exchange to be seen")
 
