@@ -21,7 +21,8 @@ enum lineage {
 struct replicated_ops {
     /* From the next transaction on. */
     void (*want)(struct store *s, bool on);
-    /* Of the running or last transaction. POSITION_NONE: it is not known. */
+    /* Of the running or last transaction. POSITION_NONE: it is not known. A primary admits everything: none.
+     */
     void (*admitted)(const struct store *s, struct position *ret);
     void (*seen)(const struct store *s, struct position *ret);
     /* Now, in a round trip of its own: a primary's durable position, a replica's replayed one. */

@@ -189,11 +189,8 @@ static struct position replayed(const struct rposition *p)
 void rposition_before(struct rstore *s)
 {
     struct rposition *p = &s->pos;
-    if (!p->replica) {
-        if (p->wanted) /* what this session knows is in a snapshot that it takes from now on */
-            p->admitted = p->seen;
+    if (!p->replica) /* it has everything */
         return;
-    }
     forget(p);
     p->admitted = p->seen = (struct position){0};
     ask(s, before_text[s->conn->dialect], take_before);
