@@ -26,17 +26,18 @@ static void tell(const struct replicas *r, uint32_t i, const char *what)
                 log_quote(why, sizeof why, x->why));
 }
 
-/* It is not read from. The log has it once, and again only for another reason. */
+/* It is not read from. The log has it once, and again only for another reason; that one which was of no use
+   cannot be reached either is none. */
 static void leave(struct replicas *r, uint32_t i, enum verdict verdict, const char *why)
 {
     struct node *x = &r->nodes[i];
-    bool was_in = x->in, same = x->told && strcmp(x->why, why) == 0;
+    bool was_in = x->in, same = x->told && (verdict == AWAY || strcmp(x->why, why) == 0);
     x->verdict = verdict;
     snprintf(x->why, sizeof x->why, "%s", why);
     x->in = false;
     x->good = 0;
     x->left += was_in;
-    if (same || (x->told & 1u << verdict))
+    if (same || verdict == FEW_GOOD || (x->told & 1u << verdict))
         return;
     x->told |= 1u << verdict;
     tell(r, i, was_in ? "a replica is not read from any more" : "a replica is not read from");
@@ -65,7 +66,7 @@ static enum verdict judge(const struct replicas *r, const struct position *at, c
     const struct position *primary = &r->nodes[0].at;
     if (primary->kind == POSITION_NONE) {
         snprintf(why, cap, "the primary has not been reached yet");
-        return DIVERGED;
+        return FEW_GOOD;
     }
     if (primary->kind != at->kind || primary->database != at->database) {
         snprintf(why, cap, "it has another database than the primary");

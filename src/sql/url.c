@@ -144,3 +144,24 @@ void url_remove_param(char *text, const char *name)
         }
     }
 }
+
+void url_turn_hosts(char *text)
+{
+    char *from = strstr(text, "://");
+    if (!from)
+        return;
+    from += 3;
+    size_t n = strcspn(from, "/?");
+    char *at = memrchr(from, '@', n);
+    n -= at ? (size_t)(at + 1 - from) : 0;
+    from = at ? at + 1 : from;
+    const char *comma = memchr(from, ',', n);
+    if (!comma)
+        return;
+    size_t first = (size_t)(comma - from);
+    char *host = mem_strndup(slice_of(from, first));
+    memmove(from, comma + 1, n - first - 1);
+    from[n - first - 1] = ',';
+    memcpy(from + n - first, host, first);
+    mem_free(host);
+}

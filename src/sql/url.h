@@ -35,4 +35,7 @@ const char *url_param(const struct url *u, const char *name);
 /* Removes a parameter from a URL in place, as it stands. */
 void url_remove_param(char *text, const char *name);
 
+/* Puts the first of several hosts behind the others, in place: the others are tried before it. */
+void url_turn_hosts(char *text);
+
 #endif

@@ -128,13 +128,23 @@ def test_a_primary_that_goes_and_comes_back(cluster, server):
 
 
 def test_a_failover(fleet, cluster, data):
-    """The last one: the cluster has another primary then."""
+    """The last one: the cluster has another primary then. The former one comes back as if nothing had happened, is the first
+    host of the URL, and is passed over."""
+
+    def writes():
+        with server.connect() as client:
+            wait.until(lambda: client.call("SET", "k", "v").raw == b"+OK\r\n", "the new primary is written to")
+
     server = fleet.larder(*cluster.replica_options(data.name), data=on(cluster, data, *cluster.nodes))
     awaits(server, IN, 2)
     cluster.kill(cluster.primary)
-    cluster.promote(0)
+    former = cluster.promote(0)
     awaits(server, 'msg="failover: another server is the primary"', 1)
     awaits(server, IN, 3)  # the one that follows the new primary
-    with server.connect() as client:
-        wait.until(lambda: client.call("SET", "k", "v").raw == b"+OK\r\n", "the new primary is written to")
+    writes()
     assert len(lines(server, 'msg="the primary is away"')) <= 1
+    former.start()
+    cluster.kill(cluster.primary)
+    cluster.restart(cluster.primary)
+    writes()
+    assert former.query("SELECT count(*) FROM larder_key", data.name) == [["0"]] and len(lines(server, "failover")) == 1

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "sql/url.h"
 #include "store/remote/remote_open.h"
 #include "store/remote/remote_schema.h"
 #include "store/remote/remote_session.h"
@@ -118,6 +119,8 @@ static enum status reconnect(struct rstore *s, struct error *err)
         s->reconnects++;
         return ST_OK;
     }
+    if (s->conn)
+        url_turn_hosts(s->url); /* one that is there and will not do keeps us from none of the others */
     drop_connection(s);
     s->retry_at = clock_mono_us() + (int64_t)s->backoff_ms * 1000;
     s->backoff_ms = s->backoff_ms * 2 < BACKOFF_MAX_MS ? s->backoff_ms * 2 : BACKOFF_MAX_MS;
