@@ -383,7 +383,9 @@ static bool is_nowhere(const struct worker *w, const struct batch_call *call, co
         return call->leg == ROUTE_NONE;
     if (!leg->begun)
         return leg->wanted && write_err->code == ST_IO && call->client->protocol->needs_database(call);
-    return call->reads && leg->admitted.kind != POSITION_NONE && !is_recent(leg, call);
+    /* What a primary admits is what its session happens to know: it has everything. */
+    return engine_store(engine_of(w, 0))->replica && call->reads && leg->admitted.kind != POSITION_NONE &&
+           !is_recent(leg, call);
 }
 
 /* How old what the call reads is at most. */

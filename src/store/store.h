@@ -118,6 +118,7 @@ struct store {
     bool far;       /* every read is a round trip: many keys are better asked for at once */
     bool contended; /* another server's transaction may end one of ours (ST_CONFLICT): the same may work when
                        it is tried again */
+    bool replica;   /* of store_options: what it reads may be old */
 };
 
 /* With the tables to this process alone: brings what is left in their journal into them. url is for

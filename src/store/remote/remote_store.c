@@ -505,7 +505,7 @@ static enum status open_replica(struct rstore *s, const struct store_options *o,
 {
     if (remote_is_exclusive(o->url))
         return error_set(err, ST_INVALID, "mode=exclusive: a replica serves readers of shared tables");
-    s->pos.replica = true;
+    s->pos.replica = s->base.replica = true;
     s->pos.primary = o->beside;
     s->base.replicated = &rposition_ops;
     share(s, true);
