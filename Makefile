@@ -85,4 +85,4 @@ docs: build ## write the pages anew that come from the program's tables
 	$(BINARY) commands > docs/commands.md
 
 clean: ## remove everything that was built
-	rm -rf build tests/clients/node_modules
+	rm -rf build tests/clients/node_modules tests/harness/postgres18/node_modules

@@ -37,7 +37,7 @@ def postgres_itself(server, seconds):
         script = server.folder / f"{name}.sql"
         script.write_text(f"\\set n random(1, {KEYS})\n{text}\n")
         out = server.run(
-            f"{server.programs}/pgbench", "-n", "-M", "prepared", "-c", str(CLIENTS), "-j", "2", "-T", str(seconds),
+            f"{server.tools}/pgbench", "-n", "-M", "prepared", "-c", str(CLIENTS), "-j", "2", "-T", str(seconds),
             "-f", str(script), "-h", str(server.folder), "-p", str(server.port), "-U", "larder", "postgres",
         )  # fmt: skip
         rates[name] = float(re.search(r"tps = ([\d.]+)", out)[1])

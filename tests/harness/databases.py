@@ -25,7 +25,7 @@ import urllib.parse
 if __name__ == "__main__":
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from harness import wait  # noqa: E402
+from harness import newer_postgres, wait  # noqa: E402
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG = 1
@@ -178,7 +178,12 @@ class Postgres(Database):
     users = ("postgres", "nobody")
     stop_signal = signal.SIGINT  # fast shutdown
     abort_signal = signal.SIGQUIT  # immediate shutdown
-    programs = "/usr/lib/postgresql/15/bin"
+    tools = "/usr/lib/postgresql/15/bin"
+
+    @property
+    def programs(self):
+        """Where the server's own are: Debian's, or those of a newer one."""
+        return newer_postgres.programs() if os.environ.get("LARDER_TEST_POSTGRES") == "18" else self.tools
 
     def create(self):
         self.run(
@@ -197,7 +202,7 @@ class Postgres(Database):
         return [f"{self.programs}/postgres", "-D", str(self.home), *flags]
 
     def answers(self):
-        ready = [f"{self.programs}/pg_isready", "-q", "-h", str(self.folder), "-p", str(self.port), "-U", "larder"]
+        ready = [f"{self.tools}/pg_isready", "-q", "-h", str(self.folder), "-p", str(self.port), "-U", "larder"]
         return subprocess.run(ready, env=self.environment(), cwd="/").returncode == 0
 
     def url(self, name="postgres", *, user="larder", tcp=False, **options):

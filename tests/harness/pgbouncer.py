@@ -48,7 +48,7 @@ class PgBouncer:
 
     def answers(self):
         assert self.process.poll() is None, (self.folder / "out").read_text()
-        ready = [f"{self.database.programs}/pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port), "-U", "larder"]
+        ready = [f"{self.database.tools}/pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port), "-U", "larder"]
         return subprocess.run(ready, env=self.database.environment(), cwd="/").returncode == 0
 
     def __enter__(self):
