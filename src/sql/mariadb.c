@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errmsg.h>
+#include <errno.h>
 #include <math.h>
 #include <mysql.h>
 #include <mysqld_error.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/vec.h"
@@ -318,6 +320,22 @@ static enum status fail_statement(struct mariadb *m, const struct request *q, st
     return fail(m, err);
 }
 
+/* Waits for the answer to what was sent. The library's own time-outs are whole seconds. */
+static enum status await_answer(struct mariadb *m, struct error *err)
+{
+    struct pollfd fd = {(int)mysql_get_socket(m->conn), POLLIN, 0};
+    int64_t until = clock_mono_us() + (int64_t)m->base.timeout_ms * 1000, left;
+    if (m->base.timeout_ms == 0)
+        return ST_OK;
+    while ((left = until - clock_mono_us()) > 0) {
+        int n = poll(&fd, 1, (int)(left / 1000) + 1);
+        if (n > 0 || (n < 0 && errno != EINTR))
+            return ST_OK; /* what it is, reading tells */
+    }
+    m->base.lost = true;
+    return error_set(err, ST_IO, "%s: no answer within %u ms", m->base.place, m->base.timeout_ms);
+}
+
 static enum status run_packet(struct mariadb *m, size_t packet, struct slice text, size_t *next,
                               struct error *err)
 {
@@ -325,7 +343,12 @@ static enum status run_packet(struct mariadb *m, size_t packet, struct slice tex
         return error_set(err, ST_INVALID, "%s: %zu bytes at once, but max_allowed_packet is %zu",
                          m->base.place, text.n, m->max_packet);
     m->base.round_trips++;
-    if (mysql_real_query(m->conn, text.p, text.n) != 0)
+    if (mysql_send_query(m->conn, text.p, text.n) != 0)
+        return fail_statement(m, &m->written[*next].request, err);
+    enum status came = await_answer(m, err);
+    if (came != ST_OK)
+        return came;
+    if (mysql_read_query_result(m->conn))
         return fail_statement(m, &m->written[*next].request, err);
     for (;;) {
         enum status st = take_answer(m, &m->written[(*next)++], err);
@@ -347,7 +370,7 @@ static void take_posted(struct mariadb *m)
     if (!m->posted)
         return;
     m->posted = false;
-    if (mysql_read_query_result(m->conn))
+    if (await_answer(m, &ignored) == ST_OK && mysql_read_query_result(m->conn))
         (void)(fail(m, &ignored) == ST_OK);
 }
 
