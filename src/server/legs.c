@@ -469,7 +469,8 @@ void legs_end(struct worker *w)
         if (!l->at[i].ran)
             continue;
         store->replicated->seen(store, &l->at[i].seen);
-        replicas_learned(replicas_of(w), i, &l->at[i].seen);
+        /* That it has for certain; seen may be what it has received and not replayed. */
+        replicas_learned(replicas_of(w), i, &l->at[i].admitted);
         keep_read(w, (int)i, &l->at[i].admitted);
     }
 }

@@ -34,7 +34,8 @@ static struct {
     atomic_ullong need; /* of the last one that was routed */
     atomic_ullong learned[DATABASES];
     atomic_ullong
-        at[DATABASES]; /* how far each has got; the primary's counts its commits. 0: it does not tell */
+        at[DATABASES];      /* how far each has got; the primary's counts its commits. 0: it does not tell */
+    atomic_ullong received; /* by replicas, and not replayed */
     atomic_bool lost;
     _Atomic(struct store *) stores[DATABASES];
 } known;
@@ -147,7 +148,15 @@ static enum status judge(struct store *s, const struct position *p, enum lineage
     return ST_OK;
 }
 
-static const struct replicated_ops positions = {want, admitted, tell, now, judge};
+/* A replica may have received more than it has replayed. */
+static void seen(const struct store *s, struct position *ret)
+{
+    tell(s, ret);
+    if (which(s) > 0)
+        ret->number += known.received;
+}
+
+static const struct replicated_ops positions = {want, admitted, seen, now, judge};
 
 /* ---- the service ---- */
 
@@ -358,6 +367,21 @@ static void session(void)
     int routes = known.routes;
     ASK("GET who;GET who;GET who", ONE ONE ONE);
     CHECK_EQ(known.routes, routes + 1);
+    stop(&s);
+}
+
+/* What a client may have seen is what the replica has received; what the replica has is what it has replayed.
+ */
+static void received(void)
+{
+    struct service s;
+    if (!start(&s))
+        return;
+    known.received = 50;
+    ASK("LARDER.CONSISTENCY SESSION;GET who", "+OK " ONE);
+    CHECK_EQ(known.learned[1], 100);
+    ASK("GET who", PRIMARY);
+    CHECK_EQ(known.need, 150);
     stop(&s);
 }
 
@@ -620,6 +644,7 @@ int main(int argc, char **argv)
     RUN(modes);
     RUN(long_pipeline);
     RUN(session);
+    RUN(received);
     RUN(unplaced);
     RUN(bounded);
     RUN(lost);
