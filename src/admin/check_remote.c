@@ -110,7 +110,8 @@ static const char *const sequence_text[REMOTE_DIALECTS] = {
      "  THEN coalesce(pg_sequence_last_value('larder_seq') + " STR(REMOTE_SEQ_BLOCK) ", 1) END",
     [REMOTE_MARIADB] =
      "SELECT 'key row ' || max(seq) || ' has a number which was never given out' FROM larder_key"
-     " HAVING max(seq) >= (SELECT next_not_cached_value FROM larder_seq)",
+     " HAVING max(seq) >= GREATEST((SELECT next_not_cached_value FROM larder_seq),"
+     "  coalesce((SELECT CAST(value AS SIGNED) FROM larder_meta WHERE name = 'next_seq'), 0))",
 };
 
 /* clang-format on */

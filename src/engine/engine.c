@@ -334,15 +334,26 @@ void engine_abandon(struct engine *e)
     view_rolled_back(&e->view);
 }
 
+/* A batch that changed nothing. */
+static enum status end_reading(struct engine *e, struct error *err)
+{
+    enum status st = ST_OK;
+    if (e->in_write && e->store->certified)
+        st = store_commit(e->store, err);
+    if (!(e->in_write && e->store->certified) || st != ST_OK)
+        engine_abandon(e);
+    else
+        view_rolled_back(&e->view);
+    return st;
+}
+
 enum status engine_commit(struct engine *e, int64_t *ret_ticket, struct error *err)
 {
     struct view *v = &e->view;
     if (ret_ticket)
         *ret_ticket = v->batch.ticket;
-    if (!v->batch.kept && !v->batch.doubtful && v->batch.poison != ST_CONFLICT) {
-        engine_abandon(e);
-        return ST_OK;
-    }
+    if (!v->batch.kept && !v->batch.doubtful && v->batch.poison != ST_CONFLICT)
+        return end_reading(e, err);
     int64_t start = clock_mono_us();
     enum status st = commit(e, err);
     if (st != ST_OK) {

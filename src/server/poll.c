@@ -37,7 +37,7 @@ static enum outcome serve_once(struct worker *w)
     struct error write_err, err;
     int64_t ticket;
     uint32_t waiting = w->executor.nwaiters;
-    if (retry_alone(w->poll_tries))
+    if (retry_alone(w, w->poll_tries))
         view_declare_everything(w->executor.view);
     block_declare(&w->executor);
     if (transaction_begin(w, true, &write_err, &err) != ST_OK)
@@ -80,7 +80,7 @@ static enum outcome serve_blocked(struct worker *w)
 static int64_t next_look_us(struct worker *w, enum outcome found, int64_t now)
 {
     int64_t most = wakeup_works(w, now) ? POLL_TOLD_US : POLL_MAX_US;
-    w->poll_tries = found == CONFLICT && !retry_is_last(w->poll_tries) ? w->poll_tries + 1 : 0;
+    w->poll_tries = found == CONFLICT && !retry_is_last(w, w->poll_tries) ? w->poll_tries + 1 : 0;
     if (found != NOTHING)
         w->poll_us = 0;
     w->poll_us = w->poll_us ? w->poll_us * 3 / 2 : POLL_MIN_US;

@@ -2,23 +2,32 @@
 #include "server/retry.h"
 
 #include "base/rand.h"
+#include "engine/engine.h"
 #include "server/worker_internal.h"
 
-#define TRIES     8 /* of a transaction that conflicts with others */
-#define ALONE_TRY 4 /* from this one on it keeps other writers out */
+#define TRIES           8 /* of a transaction that conflicts with others */
+#define ALONE_TRY       4 /* from this one on it keeps other writers out */
+#define CERTIFIED_TRIES 1000
+#define PAUSE_TRIES     8 /* the pause does not grow further */
 
-bool retry_alone(int tries)
+static bool certified(const struct worker *w)
 {
-    return tries + 1 >= ALONE_TRY;
+    return engine_store(w->executor.engine)->certified;
 }
 
-bool retry_is_last(int tries)
+bool retry_alone(const struct worker *w, int tries)
 {
-    return tries + 1 >= TRIES;
+    return tries + 1 >= ALONE_TRY && !certified(w);
+}
+
+bool retry_is_last(const struct worker *w, int tries)
+{
+    return tries + 1 >= (certified(w) ? CERTIFIED_TRIES : TRIES);
 }
 
 int64_t retry_pause_us(struct worker *w, int tries)
 {
+    tries = tries < PAUSE_TRIES ? tries : PAUSE_TRIES;
     return tries * (int64_t)(1000 + rand_below(view_rand(w->executor.view), 4000));
 }
 

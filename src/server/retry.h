@@ -7,8 +7,9 @@
    commands again (poll.c and sweeper.c try their own work again), and none sleeps. From try ALONE_TRY on a
    transaction waits, holding nothing, until it is the only one that writes: two transactions that take many
    locks late could end each other for ever. The last of TRIES is run as it is, and answered with what becomes
-   of it. A call whose effects cannot be restored (command_goes_outside) is in a transaction of its own, which
-   is tried again only while it cannot even begin.
+   of it. Where transactions are certified none can be the only one, and more tries take its place: the store
+   ends them when their time is over. A call whose effects cannot be restored (command_goes_outside) is in a
+   transaction of its own, which is tried again only while it cannot even begin.
 
    While a batch is pending:
    - The calls point into their clients' input, and calls of other clients must not overtake them. The worker
@@ -38,8 +39,8 @@ struct worker;
 /* How a transaction is tried again after a conflict, when it has been in vain `tries` times: whether this
    time it keeps other writers out; whether it is the last time; how long to wait before it, which is a few
    milliseconds, more each time and random, so that two servers do not meet again. */
-bool retry_alone(int tries);
-bool retry_is_last(int tries);
+bool retry_alone(const struct worker *w, int tries);
+bool retry_is_last(const struct worker *w, int tries);
 int64_t retry_pause_us(struct worker *w, int tries);
 
 /* The worker's batch is pending: its calls from batch->at on run again when a timer has fired. */

@@ -394,8 +394,8 @@ static enum tried try_calls(struct worker *w)
 {
     struct batch *b = &w->batch;
     bool undoes = may_run_again(w, &b->calls[b->at]);
-    bool last = retry_is_last(b->tries) || !engine_store(w->executor.engine)->contended;
-    if (retry_alone(b->tries))
+    bool last = retry_is_last(w, b->tries) || !engine_store(w->executor.engine)->contended;
+    if (retry_alone(w, b->tries))
         view_declare_everything(w->executor.view);
     if (undoes)
         worker_undo_begin(w);

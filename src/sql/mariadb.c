@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/vec.h"
+#include "sql/galera.h"
 #include "sql/remote_internal.h"
 
 #define MAX_COLUMNS  24
@@ -45,7 +46,6 @@ struct mariadb {
     bool tls;            /* is asked for */
     bool several;        /* hosts to choose from */
     bool read_only;      /* this one cannot be written to */
-    bool galera;         /* it is a node of a cluster */
 };
 
 static struct mariadb *mariadb_of(struct remote *c)
@@ -55,7 +55,7 @@ static struct mariadb *mariadb_of(struct remote *c)
 
 /* ---- failures ---- */
 
-static const struct {
+static const struct failure {
     unsigned code;
     enum status status;
 } codes[] = {
@@ -83,6 +83,15 @@ static const struct {
     {ER_CRASHED_ON_USAGE, ST_CORRUPT},
 };
 
+/* What else a node of a Galera cluster says. A transaction that stood in the way of another node's is ended,
+   and says so at whatever it does next; its savepoint has gone with it. */
+static const struct failure galera_codes[] = {
+    {ER_QUERY_INTERRUPTED, ST_CONFLICT},
+    {ER_SP_DOES_NOT_EXIST, ST_CONFLICT},
+    {ER_ERROR_DURING_COMMIT, ST_IO},
+    {ER_UNKNOWN_COM_ERROR, ST_IO}, /* the node does not belong to the cluster at the moment */
+};
+
 static enum status fail(struct mariadb *m, struct error *err)
 {
     unsigned code = mysql_errno(m->conn);
@@ -99,6 +108,11 @@ static enum status fail(struct mariadb *m, struct error *err)
         st = ST_CONFLICT;
     if (st == ST_READONLY && m->several) /* another has taken its place: look for it */
         m->base.lost = true;
+    for (size_t i = 0; m->base.galera.on && i < sizeof galera_codes / sizeof galera_codes[0]; i++)
+        if (galera_codes[i].code == code)
+            st = galera_codes[i].status;
+    m->base.lost |= m->base.galera.on && code == ER_UNKNOWN_COM_ERROR;
+    m->base.deadlock = code == ER_LOCK_DEADLOCK;
     return error_set(err, st, "%s: %.180s", m->base.place, mysql_error(m->conn));
 }
 
@@ -550,28 +564,21 @@ static enum status take_settings(void *arg, const struct remote_row *row)
     return ST_OK;
 }
 
-/* wsrep_on and wsrep_provider, in this order; a server that was built without knows neither. */
-static enum status take_galera(void *arg, const struct remote_row *row)
+/* A node of a Galera cluster has to be whole, and cannot keep other servers out. */
+static enum status set_up_galera(struct mariadb *m, struct error *err)
 {
-    struct mariadb *m = arg;
-    struct slice name = remote_bytes(row, 0), value = remote_bytes(row, 1);
-    if (slice_is(name, "wsrep_on"))
-        m->galera = slice_is(value, "ON");
-    else
-        m->galera &= value.n > 0 && !slice_is(value, "none");
-    return ST_OK;
-}
-
-/* Locks of rows and GET_LOCK are a node's own, and no other node knows of them. */
-static enum status refuse_galera(const struct mariadb *m, struct error *err)
-{
-    if (!m->galera)
-        return ST_OK;
-    return error_set(
-        err, ST_INVALID,
-        "%s is a node of a Galera cluster: its locks hold on one node alone, and servers on two of"
-        " them would overwrite what the other has acknowledged",
-        m->base.place);
+    if (m->base.exclusive)
+        return error_set(
+            err, ST_INVALID,
+            "%s is a node of a Galera cluster, where no server can have the tables for itself: its"
+            " locks hold on one node alone; leave mode=exclusive out",
+            m->base.place);
+    enum status st = galera_check(&m->base, err);
+    if (st == ST_OK)
+        st = galera_set_up(&m->base, err);
+    size_t n = strlen(m->base.server);
+    snprintf(m->base.server + n, sizeof m->base.server - n, " galera");
+    return st;
 }
 
 static enum status set_up(struct mariadb *m, struct error *err)
@@ -589,17 +596,14 @@ static enum status set_up(struct mariadb *m, struct error *err)
     struct request settings = {
         .text = "SELECT @@max_allowed_packet, @@read_only", .fn = take_settings, .arg = m};
     remote_add(&m->base, &settings);
-    struct request galera = {.text = "SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_provider')",
-                             .fn = take_galera,
-                             .arg = m};
-    remote_add(&m->base, &galera);
+    galera_ask(&m->base);
     snprintf(m->base.server, sizeof m->base.server, "mariadb %.40s", mysql_get_server_info(m->conn));
     m->base.server[strcspn(m->base.server, "-")] = '\0';
     if (!mariadb_connection(m->conn) || mysql_get_server_version(m->conn) < 100600)
         return error_set(err, ST_INVALID, "%s: MariaDB 10.6 or later is needed, this is %s", m->base.place,
                          mysql_get_server_info(m->conn));
     enum status st = run(&m->base, err);
-    return st == ST_OK ? refuse_galera(m, err) : st;
+    return st == ST_OK && m->base.galera.on ? set_up_galera(m, err) : st;
 }
 
 /* One that can only be read is passed over when there are others; for a replica, one that is none. */
@@ -646,9 +650,12 @@ enum status mariadb_open(const struct remote_options *o, const struct url *u, st
         st = error_set(err, ST_INVALID, "the URL of the store names no database: mysql://USER@HOST/DATABASE");
     if (st == ST_OK) {
         m->several = u->nhosts > 1;
-        st = try_host(m, o, u, u->nhosts ? &u->hosts[0] : NULL, err);
-        for (int i = 1; st != ST_OK && i < u->nhosts; i++)
-            st = try_host(m, o, u, &u->hosts[i], err);
+        m->base.host = o->first_host;
+        st = try_host(m, o, u, u->nhosts ? &u->hosts[o->first_host % u->nhosts] : NULL, err);
+        for (int i = 1; st != ST_OK && i < u->nhosts; i++) {
+            m->base.host = o->first_host + i;
+            st = try_host(m, o, u, &u->hosts[m->base.host % u->nhosts], err);
+        }
     }
     if (st != ST_OK) {
         disconnect(&m->base);

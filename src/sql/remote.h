@@ -116,11 +116,24 @@ struct remote_ops {
     bool (*notified)(struct remote *c); /* NULL: the database does not tell */
 };
 
+/* A server that is a node of a Galera cluster, see sql/galera.h. */
+struct remote_node {
+    bool on;          /* it is one */
+    char name[64];    /* of the node */
+    char state[32];   /* "Synced", when it was last asked */
+    uint32_t size;    /* of the cluster, then */
+    uint32_t index;   /* of the node among the others, then */
+    uint64_t session; /* the session's number on this node */
+};
+
 struct remote {
     const struct remote_ops *ops;
     enum remote_dialect dialect;
-    bool exclusive;       /* mode=exclusive: one server alone */
-    bool lost;            /* nothing but closing works any more */
+    bool exclusive; /* mode=exclusive: one server alone */
+    bool lost;      /* nothing but closing works any more */
+    bool deadlock;  /* the last failure was one: what the transaction did is undone. MariaDB alone */
+    int host;       /* which of the URL's it is, from remote_options.first_host on. MariaDB alone */
+    struct remote_node galera;
     uint32_t timeout_ms;  /* of an answer */
     uint64_t round_trips; /* that were waited for */
     char schema[64];      /* where the tables are, PostgreSQL only; empty: as the search path has it */
@@ -133,8 +146,9 @@ struct remote_options {
     const char *url; /* postgres://, postgresql://, mysql://, mariadb:// */
     uint32_t connect_ms;
     uint32_t timeout_ms;
-    bool again;   /* this process has had one: that the server is as it must be is known */
-    bool replica; /* of several hosts one that can be read is enough, and rather one that only can */
+    bool again;     /* this process has had one: that the server is as it must be is known */
+    bool replica;   /* of several hosts one that can be read is enough, and rather one that only can */
+    int first_host; /* of the URL's, that is tried: modulo their number. MariaDB alone */
 };
 
 /* Whether a URL is one of ours. */

@@ -119,6 +119,8 @@ struct store {
     bool contended; /* another server's transaction may end one of ours (ST_CONFLICT): the same may work when
                        it is tried again */
     bool replica;   /* of store_options: what it reads may be old */
+    bool certified; /* whether another server's transaction was in the way is told at the commit: one that may
+                       write is committed even if it has changed nothing, and cannot keep others out */
 };
 
 /* With the tables to this process alone: brings what is left in their journal into them. url is for

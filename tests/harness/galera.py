@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 
 from . import databases, wait
 
@@ -97,13 +96,17 @@ class Node(databases.MariaDB):
         assert done.returncode == 0 and found, text[-3000:]
         return found[-1]
 
-    def answers(self):
+    def answers(self, size=None):
+        """It belongs to the cluster, which has so many nodes."""
         with contextlib.suppress(databases.QueryError, subprocess.TimeoutExpired):
-            return self.status("wsrep_local_state", timeout=5) == SYNCED and self.status("wsrep_ready") == "ON"
+            told = dict(self.query("SHOW STATUS LIKE 'wsrep%'", timeout=5))
+            well = told["wsrep_local_state"] == SYNCED and told["wsrep_ready"] == "ON"
+            alone = told["wsrep_cluster_status"] != "Primary" or (size and told["wsrep_cluster_size"] != str(size))
+            return well and not alone
         return False
 
-    def status(self, name, timeout=30):
-        return self.query(f"SHOW STATUS LIKE '{name}'", timeout=timeout)[0][1]
+    def status(self, name):
+        return self.query(f"SHOW STATUS LIKE '{name}'")[0][1]
 
     def isolate(self, on=True):
         """Cuts it off from the others, or ends that; clients still reach it."""
@@ -140,9 +143,9 @@ class Cluster:
         return self
 
     def whole(self):
-        """Waits until all nodes have found each other."""
+        """Waits until all nodes have found each other, and have all that the others have."""
         for node in self.nodes:
-            wait.until(lambda: node.status("wsrep_cluster_size") == str(len(self.nodes)), "the cluster is whole", 60)
+            wait.until(lambda: node.answers(len(self.nodes)), "the cluster is whole", 60)
 
     def new_database(self):
         return self.nodes[0].new_database()
@@ -167,15 +170,3 @@ class Cluster:
 
     def __exit__(self, *_):
         self.remove()
-
-
-def main():
-    """For people: a cluster until the input ends."""
-    begun = time.monotonic()
-    with Cluster() as cluster:
-        print(f"{time.monotonic() - begun:.1f} s", [node.port for node in cluster.nodes], flush=True)
-        input()
-
-
-if __name__ == "__main__":
-    main()

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "store/remote/remote_galera.h"
 #include "store/remote/remote_names.h"
 #include "store/remote/remote_schema.h"
 #include "store/remote/remote_session.h"
@@ -28,10 +29,14 @@
    more than one missing, the blocks are handed out in order. */
 static enum status take_seqs(struct rstore *s, struct key_row *const *rows, size_t n, struct error *err)
 {
-    size_t have = (size_t)(s->seq_end - s->seq_next);
-    size_t blocks = n <= have ? 0 : (n - have + REMOTE_SEQ_BLOCK - 1) / REMOTE_SEQ_BLOCK;
+    size_t have = (size_t)(s->seq_end - s->seq_next), size = REMOTE_SEQ_BLOCK - rgalera(s);
+    size_t blocks = n <= have ? 0 : (n - have + size - 1) / size;
     int64_t(*starts)[2] = arena_alloc(&s->arena, (blocks + 1) * sizeof *starts);
     for (size_t i = 0; i < blocks; i++) {
+        if (rgalera(s)) {
+            remote_add_text(s->conn, rtext(s, R_TAKE_SEQ));
+            s->galera->took_seqs = true;
+        }
         struct request r = {.text = rtext(s, R_NEXT_SEQ), .fn = rread_two, .arg = starts[i]};
         remote_add(s->conn, &r);
     }
@@ -40,7 +45,7 @@ static enum status take_seqs(struct rstore *s, struct key_row *const *rows, size
     for (size_t i = 0; st == ST_OK && i < n; i++) {
         if (s->seq_next == s->seq_end) {
             s->seq_next = starts[next++][0];
-            s->seq_end = s->seq_next + REMOTE_SEQ_BLOCK;
+            s->seq_end = s->seq_next + (int64_t)size;
         }
         rows[i]->seq = s->seq_next++;
     }
@@ -91,8 +96,12 @@ static void put_some_keys(struct rstore *s, enum remote_statement which, struct 
     struct request r = {.text = rtext(s, which), .params = p, .nparams = 11, .nrows = n};
     if (which == R_UPDATE_KEYS) {
         r.must_change = STALE;
-        r.unchanged = stale;
+        r.unchanged = rgalera(s) ? ST_CONFLICT : stale;
     }
+    if (which == R_UPDATE_KEYS && rgalera(s))
+        rgalera_expect(s, rows, rests, n);
+    for (size_t i = 0; which == R_INSERT_KEYS && rgalera(s) && i < n; i++)
+        rgalera_saw(s, rows[i]->seq, rows[i]->version);
     remote_add(s->conn, &r);
 }
 

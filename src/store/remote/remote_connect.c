@@ -84,7 +84,12 @@ static enum status end(struct rstore *s, struct error *err)
 struct remote_options rconnect_options(const struct rstore *s)
 {
     return (struct remote_options){
-        .url = s->url, .connect_ms = CONNECT_MS, .timeout_ms = s->timeout_ms, .replica = s->pos.replica};
+        .url = s->url,
+        .connect_ms = CONNECT_MS,
+        .timeout_ms = s->timeout_ms,
+        .replica = s->pos.replica,
+        .first_host = s->first_host,
+    };
 }
 
 void rconnect_start(struct rstore *s)

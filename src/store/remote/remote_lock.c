@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "store/remote/remote_galera.h"
 #include "store/remote/remote_session.h"
 
 #define RETRY_NS 20000000
@@ -158,6 +159,12 @@ static enum status enter_shared(struct rstore *s, struct error *err)
     char owner[LEASE_OWNER_BYTES];
     add_owner(s, owner);
     enum status st = rstore_run(s, err);
+    if (st == ST_OK && owner[0] && rgalera(s))
+        return error_set(
+            err, ST_INVALID,
+            "%s was last used with mode=exclusive, and not ended well: start a server on it before it"
+            " becomes a Galera cluster",
+            s->conn->place);
     if (st == ST_OK && owner[0])
         st = clean_up(s, err);
     if (st == ST_OK)
@@ -200,6 +207,21 @@ static enum status wait_less(struct rstore *s, struct error *err)
     return rstore_run(s, err);
 }
 
+/* A server on another node may do the same at the same time. */
+static enum status set_up_cluster(struct rstore *s, struct error *err)
+{
+    int64_t deadline = clock_mono_us() + (int64_t)s->timeout_ms * 1000;
+    bool done = false;
+    enum status st;
+    do {
+        st = rgalera_is_set_up(s, &done, err);
+        if (st == ST_OK && !done)
+            st = rstore_set_up(s, err);
+    } while (st == ST_CONFLICT && clock_mono_us() < deadline);
+    s->read_only = st != ST_OK;
+    return st;
+}
+
 enum status rlock_enter(struct rstore *s, struct error *err)
 {
     if (s->beside)
@@ -208,7 +230,7 @@ enum status rlock_enter(struct rstore *s, struct error *err)
         return enter_alone(s, err);
     enum status st = enter_shared(s, err);
     if (st == ST_OK)
-        st = rstore_set_up(s, err);
+        st = rgalera(s) ? set_up_cluster(s, err) : rstore_set_up(s, err);
     return st == ST_OK ? wait_less(s, err) : st;
 }
 

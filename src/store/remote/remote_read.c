@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "store/remote/remote_galera.h"
 #include "store/remote/remote_names.h"
 #include "store/remote/remote_session.h"
 
@@ -37,6 +38,8 @@ enum status rread_take_key(void *arg, const struct remote_row *row)
         .expire_at = remote_i64(row, 9),
         .value = copy(f, remote_bytes(row, 10)),
     };
+    if (f->store->galera && f->store->galera->guarded)
+        rgalera_saw(f->store, f->keys[f->n - 1].seq, f->keys[f->n - 1].version);
     return ST_OK;
 }
 

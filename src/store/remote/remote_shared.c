@@ -13,11 +13,14 @@
    keys that it has declared is a single statement (remote_brief.c).
 
    Nothing is remembered from one transaction to the next but where the databases are, and that is compared
-   with the tables each time. Counts of keys are written as differences, into a row of the session's own. */
+   with the tables each time. Counts of keys are written as differences, into a row of the session's own.
+
+   On a node of a Galera cluster locks are others: remote_galera.c. */
 #include <openssl/sha.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "store/remote/remote_galera.h"
 #include "store/remote/remote_names.h"
 #include "store/remote/remote_session.h"
 
@@ -72,7 +75,9 @@ static void add_stripes(uint64_t stripes[STRIPES / 64], const struct key_ref *re
 void rshared_lock_keys(struct rstore *s, const struct key_ref *refs, size_t n)
 {
     uint64_t wanted[STRIPES / 64] = {0};
-    if (s->everything)
+    if (rgalera(s))
+        rgalera_lock_keys(s, refs, n);
+    if (s->everything || rgalera(s))
         return;
     add_stripes(wanted, refs, n);
     lock_stripes(s, wanted);
@@ -82,7 +87,9 @@ void rshared_lock_keys(struct rstore *s, const struct key_ref *refs, size_t n)
    the transaction that failed had come to use, so that this time the locks are taken in order. */
 static void lock_declared(struct rstore *s, const struct store_declared *d)
 {
-    if (s->everything)
+    if (rgalera(s))
+        rgalera_lock_declared(s, d);
+    if (s->everything || rgalera(s))
         return;
     add_stripes(s->again, d->keys, d->nkeys);
     lock_stripes(s, s->again);
@@ -94,6 +101,19 @@ void rshared_conflict(struct rstore *s)
     s->conflicts++;
     s->retrying = true;
     memcpy(s->again, s->stripes, sizeof s->again);
+    if (s->galera)
+        rgalera_conflict(s);
+}
+
+/* The lock that all transactions which write share, or have alone. */
+static void lock_databases(struct rstore *s, bool alone)
+{
+    if (!rgalera(s))
+        add_lock(s, alone ? R_LOCK_ALL : R_LOCK_SOME);
+    else if (alone)
+        rgalera_lock_all(s);
+    else
+        rgalera_lock_some(s);
 }
 
 /* ---- beginning ---- */
@@ -129,7 +149,7 @@ enum status rshared_ask(struct rstore *s, bool write, const struct store_declare
     rposition_before(s);
     if (write) {
         rstore_begin_write(s);
-        add_lock(s, s->everything ? R_LOCK_ALL : R_LOCK_SOME);
+        lock_databases(s, s->everything);
         lock_declared(s, d);
     } else {
         rstore_begin_read(s);
@@ -178,7 +198,7 @@ static void move_dbs(struct rstore *s, const struct db_row *const *moved, size_t
     struct db_columns columns;
     int64_t next = rapply_fill_dbs(s, moved, n, &columns);
     if (!s->everything)
-        add_lock(s, R_LOCK_ALL);
+        lock_databases(s, true);
     s->everything = true;
     if (next > s->next_number)
         rapply_next_number(s, next);
@@ -212,8 +232,10 @@ enum status rshared_apply_dbs(struct rstore *s, const struct changes *c, struct 
     if (nmoved)
         move_dbs(s, moved, nmoved);
     if (counted) {
-        const struct param p[] = {param_i64s(numbers), param_i64s(keys), param_i64s(expires)};
-        struct request r = {.text = rtext(s, R_ADD_COUNTS), .params = p, .nparams = 3, .nrows = counted};
+        const struct param p[] = {param_i64s(numbers), param_i64s(keys), param_i64s(expires),
+                                  param_i64(rgalera_slot(s))};
+        struct request r = {
+            .text = rtext(s, R_ADD_COUNTS), .params = p, .nparams = rgalera(s) ? 4 : 3, .nrows = counted};
         remote_add(s->conn, &r);
     }
     for (size_t i = 0; i < n; i++)

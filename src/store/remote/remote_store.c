@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "sql/url.h"
+#include "store/remote/remote_galera.h"
 #include "store/remote/remote_open.h"
 #include "store/remote/remote_schema.h"
 #include "store/remote/remote_session.h"
@@ -31,6 +32,7 @@
 static void drop_connection(struct rstore *s)
 {
     s->round_trips += s->conn ? s->conn->round_trips : 0;
+    rgalera_disconnected(s);
     remote_close(s->conn);
     s->conn = NULL;
     s->begun = s->listening = s->holds = s->mapped = false;
@@ -92,8 +94,8 @@ void rstore_begin_read(struct rstore *s)
 /* A new connection: is it what it should be, and may we have the tables? */
 static enum status enter_again(struct rstore *s, struct error *err)
 {
-    enum status st = s->pos.replica ? remote_schema_require(s->conn, err) : ST_OK;
-    if (st == ST_OK && s->shared)
+    enum status st = s->pos.replica ? remote_schema_require(s->conn, err) : rgalera_connected(s, err);
+    if (st == ST_OK && s->shared && !rgalera(s))
         st = rposition_enter(s, !s->pos.replica, err);
     if (st != ST_OK)
         snprintf(s->pos.why, sizeof s->pos.why, "%s", err->text);
@@ -171,7 +173,7 @@ static enum status do_begin(struct store *base, enum store_txn kind, const struc
     struct rstore *s = rstore_of(base);
     if (s->pos.replica && kind != STORE_READ)
         return error_set(err, ST_READONLY, "a replica of the database can only be read");
-    if (s->conn && !remote_idle(s->conn))
+    if (s->conn && (!remote_idle(s->conn) || !rgalera_well(s)))
         drop_connection(s);
     enum status st = rstore_connected(s, err);
     if (st == ST_OK && !s->fenced) /* else its owner does that */
@@ -196,7 +198,10 @@ void rstore_begin_write(struct rstore *s)
 {
     if (s->begun)
         return;
-    remote_add_text(s->conn, rtext(s, R_BEGIN));
+    if (rgalera(s))
+        rgalera_begin(s);
+    else
+        remote_add_text(s->conn, rtext(s, R_BEGIN));
     if (s->soon || s->asked == TXN_LAZY)
         remote_add_text(s->conn, rtext(s, R_SOON));
     s->begun = true;
@@ -212,20 +217,51 @@ static void do_rollback(struct store *base)
     s->dropped_to = 0;
     s->dropped = -1;
     s->careful |= s->failed == ST_CONFLICT;
-    if (s->begun && s->conn && !s->dirty && s->failed == ST_OK) { /* nothing depends on how it ends */
+    bool guarded = s->begun && s->conn && s->galera && s->galera->guarded;
+    if (s->begun && s->conn && !guarded && !s->dirty &&
+        s->failed == ST_OK) { /* nothing depends on how it ends */
         remote_add_text(s->conn, "ROLLBACK");
         remote_post(s->conn);
     } else if (s->begun && s->conn) {
         /* What was queued may fail, and the rollback behind it is not run then. */
         for (int i = 0; i < 2 && !s->conn->lost; i++) {
-            remote_add_text(s->conn, "ROLLBACK");
+            if (guarded)
+                rgalera_rollback(s);
+            else
+                remote_add_text(s->conn, "ROLLBACK");
             if (rstore_run(s, &ignored) == ST_OK)
                 break;
         }
     }
+    if (guarded)
+        s->galera->guarded = false;
     s->begun = false;
     s->failed = ST_OK;
     s->asked = TXN_NONE;
+}
+
+/* The changes that are still queued, and COMMIT. */
+static enum status send_commit(struct rstore *s, struct error *err)
+{
+    if (s->galera && s->galera->guarded)
+        return rgalera_commit(s, err);
+    rwake_tell(s);
+    int64_t done = -1;
+    struct request commit = {.text = "COMMIT", .ret_changed = &done};
+    remote_add(s->conn, &commit);
+    rposition_commit(s);
+    enum status st = rstore_run(s, err);
+    if (done >= 0 && (st == ST_IO || st == ST_BUSY))
+        st = ST_OK; /* it was answered: what failed is the question behind it */
+    if (st == ST_OK)
+        rposition_committed(s);
+    if (s->conn->lost && st == ST_IO) {
+        struct error why = *err;
+        st = error_set(err, ST_UNKNOWN,
+                       "the connection was lost at the commit, whether it was made is unknown: %.120s",
+                       why.text);
+    }
+    return st;
 }
 
 static enum status do_commit(struct store *base, struct error *err)
@@ -243,25 +279,11 @@ static enum status do_commit(struct store *base, struct error *err)
         do_rollback(base);
         return st;
     }
-    rwake_tell(s);
-    int64_t done = -1;
-    struct request commit = {.text = "COMMIT", .ret_changed = &done};
-    remote_add(s->conn, &commit);
-    rposition_commit(s);
-    st = rstore_run(s, err);
-    if (done >= 0 && (st == ST_IO || st == ST_BUSY))
-        st = ST_OK; /* it was answered: what failed is the question behind it */
+    st = send_commit(s, err);
     if (st == ST_OK) {
-        rposition_committed(s);
         s->begun = s->careful = false;
         s->asked = TXN_NONE;
         return ST_OK;
-    }
-    if (s->conn->lost && st == ST_IO) {
-        struct error why = *err;
-        st = error_set(err, ST_UNKNOWN,
-                       "the connection was lost at the commit, whether it was made is unknown: %.120s",
-                       why.text);
     }
     do_rollback(base);
     return st;
@@ -423,7 +445,12 @@ static enum status create_dbs(struct rstore *s, uint32_t n, struct error *err)
 static enum status set_up(struct rstore *s, void *arg, struct error *err)
 {
     bool shared = *(bool *)arg;
-    remote_add_text(s->conn, rtext(s, R_LOCK_ALL)); /* others may be doing the same */
+    if (rgalera(s)) { /* others may be doing the same */
+        rgalera_lock_all(s);
+        rgalera_set_up(s);
+    } else {
+        remote_add_text(s->conn, rtext(s, R_LOCK_ALL));
+    }
     enum status st = create_dbs(s, s->databases, err);
     if (st != ST_OK)
         return st;
@@ -467,6 +494,7 @@ static void do_close(struct store *base)
         (void)(leave(s, &ignored) == ST_OK);
     remote_close(s->conn);
     rconnect_release(s);
+    rgalera_release(s);
     arena_release(&s->arena);
     buf_release(&s->text);
     mem_free(s->told);
@@ -519,10 +547,12 @@ static enum status open_connected(struct rstore *s, const struct store_options *
     if (st != ST_OK)
         return st;
     share(s, !s->conn->exclusive && !o->read_only);
-    st = o->read_only || o->joins ? remote_schema_require(s->conn, err) : ensure_schema(s, err);
+    st = rgalera_connected(s, err);
+    if (st == ST_OK)
+        st = o->read_only || o->joins ? remote_schema_require(s->conn, err) : ensure_schema(s, err);
     if (st == ST_OK && o->read_only && !o->beside)
         st = remote_verify(s->conn, false, err);
-    if (st == ST_OK && s->shared) {
+    if (st == ST_OK && s->shared && !rgalera(s)) {
         s->base.replicated = &rposition_ops;
         st = rposition_enter(s, true, err);
     }

@@ -29,6 +29,7 @@ enum remote_statement {
     R_GET_WORD,
     R_PUT_WORD,
     R_TAKE_IDS,
+    R_TAKE_SEQ, /* before R_NEXT_SEQ; NULL: that one takes the block as well */
     R_NEXT_SEQ,
     R_NEW_DB,
     R_PUT_DBS,
@@ -141,8 +142,10 @@ struct rstore {
     bool mapped; /* told has the numbers of the databases as they were in a transaction that ended well */
     struct rbrief brief;
     int64_t now_us;
-    bool appeared;  /* something that others' clients may wait for: see remote_wake.c */
-    bool listening; /* this connection does */
+    int first_host;         /* of the URL's that is tried next */
+    struct rgalera *galera; /* of a node of a Galera cluster, see remote_galera.c; else NULL */
+    bool appeared;          /* something that others' clients may wait for: see remote_wake.c */
+    bool listening;         /* this connection does */
     struct rposition pos;
     struct arena arena; /* for the call that is running */
     struct buf text;    /* of a composed statement */

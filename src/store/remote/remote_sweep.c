@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "store/remote/remote_galera.h"
 #include "store/remote/remote_names.h"
 #include "store/remote/remote_store.h"
 #include "store/sweep.h"
@@ -208,6 +209,8 @@ static enum status enter_shared(struct sweep *w, const struct sweep_budget **bud
     struct request r = {.text = rtext(s, R_SWEEP_LOCK), .fn = rread_two, .arg = mine};
     remote_add(s->conn, &r);
     enum status st = rstore_run(s, w->err);
+    if (st == ST_OK && mine[0] && rgalera(s)) /* of those on this node it is the one */
+        rgalera_lock_sweep(s);
     w->fresh = **budget;
     if (w->fresh.now > store_now_us(&s->base) / 1000)
         w->fresh.now = store_now_us(&s->base) / 1000;

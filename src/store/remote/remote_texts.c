@@ -264,10 +264,32 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
     },
 };
 
+/* Of a node of a Galera cluster, in the place of MariaDB's: remote_galera.c. */
+static const char *const galera[R_STATEMENTS] = {
+    /* ?4 is not the rest of the name, which does not change, but the version that the row was read with. */
+    [R_UPDATE_KEYS] = "INSERT INTO larder_key (seq, db, `key`, key_rest, type, id, size, first, version,"
+                      " expire_at, value) VALUES {,|(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)}"
+                      " ON DUPLICATE KEY UPDATE version = IF(seq = VALUES(seq) AND db = VALUES(db)"
+                      "  AND `key` = VALUES(`key`) AND version = CAST(VALUES(key_rest) AS SIGNED),"
+                      "  VALUES(version), NULL), type = VALUES(type), id = VALUES(id), size = VALUES(size),"
+                      " first = VALUES(first), expire_at = VALUES(expire_at), value = VALUES(value)",
+    [R_TAKE_SEQ] = "UPDATE larder_meta SET value = CAST(value AS SIGNED) + 1024 WHERE name = 'next_seq'",
+    [R_NEXT_SEQ] = "SELECT CAST(value AS SIGNED) - 1024 + 2, 0 FROM larder_meta WHERE name = 'next_seq'",
+    [R_ADD_COUNTS] = "INSERT INTO larder_count (number, slot, `keys`, expires)"
+                     " VALUES {,|(?1, 2000 + ?4, ?2, ?3)} ON DUPLICATE KEY UPDATE"
+                     " `keys` = `keys` + VALUES(`keys`), expires = expires + VALUES(expires)",
+    /* The row is there, and nobody else's there. */
+    [R_SWEEP_LOCK] = "SELECT 1, n FROM larder_lock WHERE n = 0 FOR UPDATE SKIP LOCKED",
+    [R_SWEEP_UNLOCK] = "DO 0",
+    [R_GUARD_SHARED] = "SELECT 1", /* no server can have the tables for itself */
+};
+
 /* clang-format on */
 
 const char *rtext(const struct rstore *s, enum remote_statement which)
 {
+    if (s->conn->galera.on && galera[which])
+        return galera[which];
     return fixed[s->conn->dialect][which];
 }
 

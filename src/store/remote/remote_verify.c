@@ -102,7 +102,7 @@ static const char *const views_text[REMOTE_DIALECTS] = {
    journal is being applied, when counts may be ahead. */
 #define NO_KEYS(keys)                                                                                        \
     " (SELECT coalesce(sum(d." keys "), 0) FROM larder_db AS d WHERE d." keys " > 0)"                        \
-    "  + (SELECT coalesce(sum(c." keys "), 0) FROM larder_count AS c) > 0"                                   \
+    "  + (SELECT coalesce(sum(c." keys "), 0) FROM larder_count AS c WHERE c.number >= 0) > 0"                                   \
     " AND (SELECT m.value FROM larder_meta AS m WHERE m.name = 'applying') = '0'"                            \
     " AND NOT EXISTS (SELECT 1 FROM larder_key)"
 
@@ -324,7 +324,9 @@ enum status remote_advance_seq(struct remote *c, struct error *err)
     enum status st = remote_run(c, err);
     if (st != ST_OK || highest < next)
         return st;
-    const struct param p[] = {param_i64(highest + 1)};
+    /* In a Galera cluster its numbers are those that servers leave out: remote_galera.c. */
+    const int64_t block = REMOTE_SEQ_BLOCK;
+    const struct param p[] = {param_i64(c->galera.on ? (highest / block + 1) * block + 1 : highest + 1)};
     struct request set = {.text = set_text[c->dialect], .params = p, .nparams = 1};
     remote_add(c, &set);
     st = remote_run(c, err);
