@@ -93,8 +93,11 @@ void position_merge(struct position *to, const struct position *from)
         return;
     }
     if (from->kind == POSITION_GTID) {
+        bool later = !gtids_reached(to, from);
         for (uint32_t i = 0; i < from->ndomains; i++)
             position_add_gtid(to, from->gtids[i]);
+        if (later || (gtids_reached(from, to) && from->timeline > to->timeline))
+            to->timeline = from->timeline;
     } else if (from->number > to->number || (from->number == to->number && from->timeline > to->timeline)) {
         to->number = from->number;
         to->timeline = from->timeline;

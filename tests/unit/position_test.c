@@ -92,6 +92,25 @@ static void merging_takes_the_later(void)
     CHECK_STR(position_text(&to, text), "0-2-3,1-1-5,2-1-1,4-2-10");
 }
 
+/* A position is on the branch of what is later in it: whoever asks whether it was lost asks about that. */
+static void merging_takes_the_branch_of_the_later(void)
+{
+    struct position to = gtids("0-1-42"), from = gtids("0-2-41");
+    from.timeline = 2;
+    to.timeline = 1;
+    position_merge(&to, &from);
+    CHECK_EQ(to.timeline, 1);
+    from = gtids("0-1-42");
+    from.timeline = 2;
+    position_merge(&to, &from);
+    CHECK_EQ(to.timeline, 2);
+    to.timeline = 1;
+    from = gtids("0-2-43");
+    from.timeline = 2;
+    position_merge(&to, &from);
+    CHECK_EQ(to.timeline, 2);
+}
+
 static void texts(void)
 {
     char text[POSITION_TEXT];
@@ -149,6 +168,7 @@ int main(int argc, char **argv)
     RUN(other_databases_and_kinds_have_nothing);
     RUN(every_domain_counts);
     RUN(merging_takes_the_later);
+    RUN(merging_takes_the_branch_of_the_later);
     RUN(texts);
     RUN(what_is_no_gtid_is_told);
     return check_done();
