@@ -121,8 +121,7 @@ static enum status reconnect(struct rstore *s, struct error *err)
         s->reconnects++;
         return ST_OK;
     }
-    if (s->conn)
-        url_turn_hosts(s->url); /* one that is there and will not do keeps us from none of the others */
+    url_turn_hosts(s->url); /* one that is there and hangs up, or will not do, keeps us from no other */
     drop_connection(s);
     s->retry_at = clock_mono_us() + (int64_t)s->backoff_ms * 1000;
     s->backoff_ms = s->backoff_ms * 2 < BACKOFF_MAX_MS ? s->backoff_ms * 2 : BACKOFF_MAX_MS;
