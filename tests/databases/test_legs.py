@@ -1,0 +1,230 @@
+"""Reads of all modes over a primary and its replicas: who answers, in which order, and what failures cost."""
+
+import threading
+import time
+
+import pytest
+
+from harness import replicas, wait
+
+from .faults import Behind
+
+MODES = ["STRONG", "SESSION", "BOUNDED 60000", "EVENTUAL"]
+TIMEOUT_MS = 500
+
+
+@pytest.fixture(scope="module", params=["postgres", "mariadb"])
+def cluster(request):
+    with replicas.KINDS[request.param](2) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def only_server(shared_fleet, cluster):
+    """A Larder with one worker, whose replicas are in rotation. Nothing comes from memory."""
+    data = cluster.data()
+    store = Behind(data, cluster.url(data.name, cluster.primary))
+    options = ("--workers", "1", "--failover-wait", "1s", "--cache-memory", "0")
+    server = shared_fleet.larder(*options, *cluster.replica_options(data.name), data=store)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def server(only_server, cluster):
+    in_rotation(only_server, 2)
+    with only_server.connect() as c:
+        c("FLUSHALL")
+    cluster.follow()
+    return only_server
+
+
+def in_rotation(server, n):
+    with server.connect() as c:
+        wait.until(lambda: info(c)["connected_slaves"] == str(n), f"{n} replicas are read from")
+
+
+def info(c, section="replication"):
+    return dict(line.split(":", 1) for line in c("INFO", section).decode().split("\r\n") if ":" in line)
+
+
+def plain(c, *calls):
+    """What a pipeline is answered."""
+    return [reply.plain() for reply in c.pipeline(calls)]
+
+
+def served(c):
+    """How many reads of each mode each place has answered."""
+    lines = {k: v for k, v in info(c).items() if k.startswith("larder_reads_")}
+    return {k[13:]: {place: int(n) for place, n in (pair.split("=") for pair in v.split(","))} for k, v in lines.items()}
+
+
+def test_pipelines_of_all_modes_answer_in_order(server, cluster):
+    with server.connect() as c:
+        c("CONFIG", "RESETSTAT")
+        c("SET", "fixed", "value")
+        cluster.follow()
+        calls, expected, n = [], [], 0
+        for i in range(1000):
+            mode = MODES[i % len(MODES)]
+            kind = i % 5
+            if kind == 0:
+                n += 1
+                calls.append(("INCR", "n"))
+                expected.append(n)
+            elif kind == 1:
+                calls.append(("PING", str(i)))
+                expected.append(str(i).encode())
+            elif kind == 2:
+                calls.append(("GET", "n"))
+                expected.append(str(n).encode())
+            else:
+                calls.append(("LARDER.READ", *mode.split(), "GET", "fixed"))
+                expected.append(b"value")
+        assert plain(c, *calls) == expected
+        counts = served(c)
+        for mode in ("bounded", "eventual"):
+            assert counts[mode]["replica1"] + counts[mode]["replica2"] == 100, counts
+            assert counts[mode]["primary"] == 0
+        for mode, n in ("strong", 300), ("session", 100):  # behind its own writes a session reads from the primary
+            assert counts[mode] == {"primary": n, "replica1": 0, "replica2": 0, "memory": 0}
+    with server.connect() as c:
+        read = ("LARDER.READ", "SESSION", "GET", "fixed")
+        assert plain(c, *[read] * 20) == [b"value"] * 20
+        assert served(c)["session"]["primary"] == 100
+
+
+def test_a_session_reads_what_it_has_written(server, cluster):
+    cluster.pause(0)
+    cluster.pause(1)
+    try:
+        with server.connect() as c:
+            c("LARDER.CONSISTENCY", "SESSION")
+            for i in range(100):
+                c("SET", "k", str(i))
+                assert c("GET", "k") == str(i).encode()
+                assert plain(c, ("SET", "k", f"{i}b"), ("GET", "k")) == [b"OK", f"{i}b".encode()]
+    finally:
+        cluster.resume(0)
+        cluster.resume(1)
+
+
+def test_a_session_never_goes_back(server, cluster):
+    """One replica is behind: a client that has seen what the other has is not read to from there."""
+    cluster.pause(0)
+    try:
+        with server.connect() as writer, server.connect() as reader:
+            reader("LARDER.CONSISTENCY", "SESSION")
+            seen = -1
+            for i in range(300):
+                writer("SET", "counter", str(i))
+                now = int(reader("GET", "counter") or -1)
+                assert now >= seen
+                seen = now
+    finally:
+        cluster.resume(0)
+
+
+def test_transactions_are_strong(server, cluster):
+    cluster.pause(0)
+    cluster.pause(1)
+    try:
+        with server.connect() as c, server.connect() as other:
+            c("LARDER.CONSISTENCY", "EVENTUAL")
+            other("SET", "k", "fresh")
+            assert plain(c, ("MULTI",), ("GET", "k"), ("EXEC",), ("GET", "k")) == [b"OK", b"QUEUED", [b"fresh"], None]
+    finally:
+        cluster.resume(0)
+        cluster.resume(1)
+
+
+def test_replicas_that_hang_cost_one_timeout(server, cluster):
+    """Both of them at once, before anybody knows."""
+    with server.connect() as c:
+        c("SET", "k", "v")
+        cluster.follow()
+        reads = [("LARDER.READ", *mode.split(), "GET", "k") for mode in MODES]
+        assert plain(c, *reads) == [b"v"] * 4
+        cluster.freeze(0)
+        cluster.freeze(1)
+        try:
+            for i in range(10):
+                begun = time.monotonic()
+                assert plain(c, *reads, ("INCR", "n"), *reads) == [b"v"] * 4 + [i + 1] + [b"v"] * 4
+                assert time.monotonic() - begun < (TIMEOUT_MS + 400) / 1000
+        finally:
+            cluster.thaw(0)
+            cluster.thaw(1)
+
+
+def test_a_replica_that_is_killed_under_load(server, cluster):
+    """No client notices anything."""
+    wrong, over = [], threading.Event()
+
+    def read(mode):
+        with server.connect() as c:
+            c("LARDER.CONSISTENCY", *mode.split())
+            while not over.is_set():
+                replies = plain(c, *[("GET", "k"), ("INCR", f"n{mode[:3]}"), ("GET", "k")] * 4)
+                wrong.extend((mode, reply) for reply in replies if reply != b"v" and not isinstance(reply, int))
+
+    with server.connect() as c:
+        c("SET", "k", "v")
+        cluster.follow()
+        threads = [threading.Thread(target=read, args=(mode,)) for mode in MODES]
+        for thread in threads:
+            thread.start()
+        try:
+            cluster.kill(0)
+            wait.until(lambda: info(c)["connected_slaves"] == "1", "it is noticed")
+            cluster.restart(0)
+            in_rotation(server, 2)
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+    assert not wrong, wrong[:5]
+
+
+def test_while_the_primary_is_away(server, cluster):
+    """Replicas answer what they may; what needs the primary is held, then told so."""
+    with server.connect() as c:
+        c("SET", "k", "v")
+        cluster.follow()
+        cluster.kill(cluster.primary)
+        try:
+            wait.until(lambda: c("LARDER.READ", "EVENTUAL", "GET", "k") == b"v", "a replica answers")
+            begun = time.monotonic()
+            read = ("LARDER.READ", "EVENTUAL", "GET", "k")
+            first, second, third = plain(c, read, ("SET", "k", "w"), read)
+            assert first == third == b"v"
+            assert str(second).startswith("IOERR"), second
+            assert time.monotonic() - begun < 5
+            wait.until(lambda: c.call("LARDER.READ", "BOUNDED", "300", "GET", "k").raw.startswith(b"-STALE"),
+                       "a bound that cannot be met is told")
+        finally:
+            cluster.restart(cluster.primary)
+        wait.until(lambda: c.call("SET", "k", "w").raw == b"+OK\r\n", "the primary is back")
+
+
+def test_a_short_absence_is_a_pause(server, cluster):
+    said = []
+
+    def write():
+        with server.connect() as other:
+            said.append(plain(other, ("INCR", "n"), ("GET", "k")))
+
+    with server.connect() as c:
+        c("CONFIG", "SET", "failover-wait", "30s")
+        c("SET", "k", "v")
+        told = server.log_text().count("the primary is away")
+        writer = threading.Thread(target=write)
+        cluster.kill(cluster.primary)
+        try:
+            writer.start()
+            wait.until(lambda: server.log_text().count("the primary is away") > told, "it is noticed")
+            assert not said
+        finally:
+            cluster.restart(cluster.primary)
+            writer.join()
+    assert said == [[1, b"v"]]
