@@ -81,8 +81,10 @@ enum status session_take_token(struct session *s, struct slice text, struct erro
     if (lineage == LINEAGE_FOREIGN)
         error_set(refusal, ST_INVALID, "FOREIGNTOKEN the token is of another database");
     else if (lineage == LINEAGE_LOST)
-        error_set(refusal, ST_LOST,
-                  "LOSTWRITES a failover has lost writes that this token has seen acknowledged");
+        error_set(
+            refusal, ST_LOST,
+            "LOSTWRITES a failover, or a backup that was restored, has lost writes that this token has seen "
+            "acknowledged");
     else
         position_merge(&s->state.position, &p);
     return ST_OK;

@@ -2,6 +2,8 @@
 replicas is tested in tests/databases."""
 
 import base64
+import pathlib
+import shutil
 import struct
 
 import pytest
@@ -113,6 +115,53 @@ def test_a_token_that_is_none_changes_nothing(client):
 def test_a_token_of_another_database_is_told_so(client):
     assert error(client, "LARDER.TOKEN", lsn_of_nobody()).startswith("FOREIGNTOKEN ")
     assert client("LARDER.TOKEN") == NOTHING
+
+
+def test_a_token_grows_with_what_is_written_and_outlives_a_restart(larder):
+    with larder.connect() as a, larder.connect() as b:
+        tokens = []
+        for i in range(3):
+            a.send(b"SET k %d\r\nLARDER.TOKEN\r\n" % i)  # in one batch: it covers the write before it
+            assert a.read().plain() == b"OK"
+            tokens.append(a.read().plain())
+        assert len(set(tokens)) == 3
+        for token in tokens:
+            assert b("LARDER.TOKEN", token) == b"OK"
+        merged = b("LARDER.TOKEN")
+        assert b("LARDER.TOKEN", tokens[0]) == b"OK"
+        assert b("LARDER.TOKEN") == merged
+        assert a("RESET") == b"RESET"
+        assert a("LARDER.TOKEN") == tokens[2]  # what it has written it has still
+    larder.stop()
+    larder.start()
+    with larder.connect() as c:
+        assert c("LARDER.TOKEN", merged) == b"OK"
+        assert c("LARDER.TOKEN", NOTHING) == b"OK"
+
+
+@pytest.mark.sqlite
+def test_a_database_that_has_lost_writes_says_so(larder, tmp_path):
+    path = larder.store.path
+    with larder.connect() as c:
+        c("SET", "k", "1")
+        old = c("LARDER.TOKEN")
+    larder.stop()
+    backup = tmp_path / "backup"
+    shutil.copy(path, backup)
+    larder.start()
+    with larder.connect() as c:
+        for i in range(3):
+            c("SET", "k", f"new {i}")
+        lost = c("LARDER.TOKEN")
+    larder.stop()
+    for name in (path, f"{path}-wal", f"{path}-shm"):
+        pathlib.Path(name).unlink(missing_ok=True)
+    shutil.copy(backup, path)
+    larder.start()
+    with larder.connect() as c:
+        assert error(c, "LARDER.TOKEN", lost).startswith("LOSTWRITES ")
+        assert c("LARDER.TOKEN") == NOTHING
+        assert c("LARDER.TOKEN", old) == b"OK"
 
 
 # --- WAIT, WAITAOF: without replicas none has acknowledged, and none will
