@@ -86,13 +86,13 @@ void replicas_learned(struct replicas *r, uint32_t i, const struct position *p)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* One connection to the primary may break for reasons of its own: the primary is asked at once, and that
-   decides. A replica is given up, because there are others. */
-void replicas_failed(struct replicas *r, uint32_t i, const char *why)
+void replicas_failed(struct replicas *r, uint32_t i, bool hangs, const char *why)
 {
     pthread_mutex_lock(&r->lock);
-    if (i)
+    if (i && hangs)
         rotation_failure(r, i, HANGS, why);
+    else
+        r->nodes[i].failures++;
     r->nodes[i].hurry_until = clock_boot_us() + HURRY_US;
     pthread_cond_broadcast(&r->wake);
     pthread_mutex_unlock(&r->lock);

@@ -50,9 +50,10 @@ int64_t replicas_age_us(struct replicas *r, const struct position *at);
 /* A worker's transaction on i (0: the primary, then a commit's position) learned that it is at p. */
 void replicas_learned(struct replicas *r, uint32_t i, const struct position *p);
 
-/* A worker's transaction on i failed or timed out: it leaves the rotation at once. The primary is asked
-   whether it is still there. */
-void replicas_failed(struct replicas *r, uint32_t i, const char *why);
+/* A worker's transaction on i failed. hangs: it did not answer in time; a replica leaves the rotation at
+   once. Else that worker's connection broke, or does not stand yet: the database is asked at once, and that
+   decides. */
+void replicas_failed(struct replicas *r, uint32_t i, bool hangs, const char *why);
 
 /* How many replicas have replayed p (WAIT). Those that have not are asked more often for a second: ask again
    after 10 ms. */

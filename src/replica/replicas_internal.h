@@ -70,6 +70,7 @@ struct node {
     bool connected;
     bool in;            /* in rotation. Of the primary: it is there */
     unsigned good, bad; /* checks in a row */
+    int64_t counted;    /* when the last of the good ones was asked: hurried ones do not count */
     int64_t checked;    /* when the last good one was asked */
     int64_t took;       /* what that took */
     int64_t reached;    /* when the newest sample was asked for that it has reached; INT64_MIN: none */

@@ -110,6 +110,9 @@ static void replica_answer(struct replicas *r, uint32_t i, const struct answer *
         return;
     x->verdict = FEW_GOOD;
     snprintf(x->why, sizeof x->why, "it has not answered often enough yet");
+    if (x->good && a->asked - x->counted < CHECK_US / 2)
+        return;
+    x->counted = a->asked;
     if (++x->good >= FEW_CHECKS)
         join(r, i);
 }

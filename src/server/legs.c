@@ -181,8 +181,10 @@ size_t legs_route(struct worker *w, struct batch_call *call)
 static void note_failure(struct worker *w, int leg, const struct error *err)
 {
     executor_note_failure(&w->executor, err->code);
+    int64_t took = clock_mono_us() - w->legs.at[leg].asked_us;
+    bool hangs = took >= (int64_t)worker_config(w)->replica_timeout_ms * 1000;
     if (err->code != ST_CONFLICT && err->code != ST_CORRUPT)
-        replicas_failed(replicas_of(w), (uint32_t)leg, err->text);
+        replicas_failed(replicas_of(w), (uint32_t)leg, hangs, err->text);
 }
 
 /* How old what a replica has is at most. The clock is read first: never younger than it is. */
@@ -311,7 +313,7 @@ void legs_begun(struct worker *w, const struct error *err)
         l->away_since_us = now;
     l->away_seen_us = now;
     if (err->code == ST_IO)
-        replicas_failed(replicas_of(w), 0, err->text);
+        replicas_failed(replicas_of(w), 0, false, err->text);
 }
 
 /* ---- calls ---- */

@@ -60,9 +60,9 @@ void replicas_learned(struct replicas *r, uint32_t i, const struct position *p)
     known.learned[i] = p->number;
 }
 
-void replicas_failed(struct replicas *r, uint32_t i, const char *why)
+void replicas_failed(struct replicas *r, uint32_t i, bool hangs, const char *why)
 {
-    (void)r, (void)why;
+    (void)r, (void)hangs, (void)why;
     known.failed[i]++;
 }
 

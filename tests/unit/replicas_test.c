@@ -204,6 +204,29 @@ static void one_that_hangs_or_is_unfit_leaves_at_once(void)
     end();
 }
 
+/* A worker that has no connection yet says nothing of the replica; one that waited in vain does. Checks in a
+   hurry, which follow, bring nobody back. */
+static void what_workers_suffer_counts_when_it_hangs(void)
+{
+    begin(1);
+    pass_often(3, 100, 100, 0);
+    for (int i = 0; i < 5; i++)
+        replicas_failed(r, 1, false, "not connected yet");
+    CHECK_EQ(eventual(), 1);
+    CHECK_EQ(r->nodes[1].failures, 5);
+    replicas_failed(r, 1, true, "no answer within 500 ms");
+    CHECK_EQ(eventual(), 0);
+    for (int i = 0; i < 20; i++, now += 10 * MS)
+        answer(1, lsn(100));
+    CHECK_EQ(eventual(), 0);
+    pass_often(2, 100, 100, 0);
+    CHECK_EQ(eventual(), 1);
+    for (int i = 0; i < 5; i++)
+        replicas_failed(r, 0, false, "connection reset");
+    CHECK_EQ(session(101), 0);
+    end();
+}
+
 /* Also when its thread is stuck and says nothing at all. */
 static void silence_counts_as_hanging(void)
 {
@@ -430,8 +453,10 @@ static void after_a_failover_numbers_are_not_compared_across_branches(void)
         CHECK_EQ(age(2), -1);
         answer(0, on(2, 111));
     }
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         answer(1, on(2, 111));
+        now += 250 * MS;
+    }
     CHECK_EQ(eventual(), 1);
     CHECK_EQ(eventual(), 1);
     CHECK_EQ(route(READ_SESSION, 0, on(2, 111)), 1);
@@ -442,9 +467,11 @@ static void after_a_failover_numbers_are_not_compared_across_branches(void)
 static void an_old_primary_gives_no_samples(void)
 {
     begin(1);
-    answer(0, on(2, 110));
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
+        answer(0, on(2, 110));
         answer(1, on(2, 110));
+        now += 250 * MS;
+    }
     CHECK_EQ(eventual(), 1);
     answer(0, lsn(500));
     CHECK_EQ(r->ring.n, 1);
@@ -508,6 +535,7 @@ int main(int argc, char **argv)
     RUN(three_good_checks_bring_a_replica_in);
     RUN(three_failures_take_it_out);
     RUN(one_that_hangs_or_is_unfit_leaves_at_once);
+    RUN(what_workers_suffer_counts_when_it_hangs);
     RUN(silence_counts_as_hanging);
     RUN(another_database_is_not_read_from);
     RUN(reads_are_spread_in_turn);
