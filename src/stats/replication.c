@@ -81,7 +81,7 @@ static void add_reads(const struct executor *s, const struct sums *t, struct buf
     }
 }
 
-static void add_replicas(const struct executor *s, const struct sums *t, struct buf *out)
+static void add_replicas(const struct executor *s, struct buf *out)
 {
     struct position p;
     char at[POSITION_TEXT], mode[CONSISTENCY_TEXT];
@@ -92,7 +92,6 @@ static void add_replicas(const struct executor *s, const struct sums *t, struct 
     buf_addf(out, "larder_replicas:%u\r\n", count(s));
     for (uint32_t i = 1; i <= count(s); i++)
         add_replica(s, i, out);
-    add_reads(s, t, out);
 }
 
 void replication_info(const struct executor *s, const struct sums *t, struct buf *out)
@@ -111,7 +110,9 @@ void replication_info(const struct executor *s, const struct sums *t, struct buf
              "repl_backlog_histlen:0\r\n",
              s->server->run_id, (unsigned long long)primary_offset(s));
     if (s->server->replicas)
-        add_replicas(s, t, out);
+        add_replicas(s, out);
+    if (s->server->replicas || s->recent) /* reads may be served elsewhere than by the primary */
+        add_reads(s, t, out);
 }
 
 /* ---- ROLE ---- */

@@ -96,7 +96,7 @@ class Reader:
         self.random = random.Random(f"{load.seed} r{number}")
         self.connection = load.reader.connect()
         self.connection("LARDER.CONSISTENCY", mode.upper(), *([bound] if mode == "bounded" else []))
-        self.ops = []
+        self.ops, self.db = [], 0
 
     def step(self):
         way = self.random.choice(WAYS)
@@ -104,16 +104,27 @@ class Reader:
         kind = self.random.choice(TYPES) if way != "expires" else "string"
         db = {"swapped": 1, "flushed": 3}.get(way, 0)
         command, *rest = READS[kind]
+        together = self.random.random() < 0.1
+        if db != self.db and not together:
+            self.connection("SELECT", db)
         start = time.monotonic()
-        reply = self.connection.pipeline([("SELECT", db), (command, key, *rest)])[1].plain()
+        reply = self.connection.pipeline([*([("SELECT", db)] if together else []), (command, key, *rest)])[-1].plain()
         end = time.monotonic()
+        self.db = db
         if isinstance(reply, ServerError):
             assert reply.text.startswith(b"WRONGTYPE"), reply
             return
         self.ops.append(Op(start, end, "r", key, value_of(kind, reply), self.session, self.mode, self.bound))
 
+    def crowd_out(self):
+        """Keys that nobody has, so many that they push others out of memory."""
+        for reply in self.connection.pipeline([("GET", f"nobody:{self.random.randrange(10000)}") for _ in range(50)]):
+            assert reply.plain() is None
+
     def run(self):
         while not self.load.stopping:
+            if self.random.random() < 0.1:
+                self.crowd_out()
             self.step()
 
 

@@ -6,6 +6,8 @@ new one.
 
 import itertools
 import os
+import re
+import time
 
 import pytest
 
@@ -43,6 +45,13 @@ def pair(servers):
         yield reads, writes
 
 
+def served(server, mode):
+    """How many reads of a mode came from where."""
+    with server.connect() as c:
+        text = re.search(rf"^larder_reads_{mode}:(.*)\r$", c("INFO", "replication").decode(), re.MULTILINE)[1]
+    return {place: int(n) for place, n in (pair.split("=") for pair in text.split(","))}
+
+
 def strongly(c, *words):
     return c("LARDER.READ", "STRONG", *words)
 
@@ -54,7 +63,7 @@ def test_a_row_is_read_once_within_the_bound(pair):
     writes("SET", "k", "new")
     assert reads("GET", "k") == b"old"
     assert strongly(reads, "GET", "k") == b"new"
-    assert reads("GET", "k") == b"old"  # a strong read is no reason to keep a row
+    assert reads("GET", "k") == b"old"  # what a strong read finds is not kept
     wait.until(lambda: reads("LARDER.READ", "BOUNDED", 50, "GET", "k") == b"new", "a read that is 50 ms old at most")
     assert reads("GET", "k") == b"new"
     assert reads("STRLEN", "k") == 3 and reads("TYPE", "k") == b"string" and reads("TTL", "k") == -1
@@ -183,11 +192,31 @@ def test_databases_that_are_flushed_and_exchanged(pair):
     assert wait.until(lambda: reads("LARDER.READ", "BOUNDED", 20, "GET", "k") == b"one", "the exchange to be seen")
 
 
+def test_a_database_that_is_selected_in_the_same_pipeline(pair):
+    """What is fresh enough in the database before is no reason to believe what the other one has in memory."""
+    reads, writes = pair
+    bounded = ("LARDER.READ", "BOUNDED", 100, "GET", "k")
+    writes("SET", "k", "here")
+    reads("SELECT", SPARE)
+    before = reads("GET", "k")
+    late = time.monotonic() + 0.1
+    writes("SELECT", SPARE)
+    writes("SET", "k", f"not {before}")
+    reads("SELECT", reads.number)
+    wait.until(lambda: time.monotonic() > late, "the row to be too old")
+    assert reads(*bounded) == b"here"
+    assert reads.pipeline([("SELECT", SPARE), bounded])[1].plain() == f"not {before}".encode()
+
+
 def test_ages_hold_under_a_load_that_changes_everything(fleet, data):
     """A cache so small that rows and collections are evicted all the time."""
-    reader = fleet.larder("--workers", "1", "--cache-memory", "64kb", data=data)
+    reader = fleet.larder("--workers", "1", "--cache-memory", "256kb", data=data)
     writers = [fleet.larder(data=data), fleet.larder(data=data)]
     modes = [("bounded", 20), ("bounded", 150), ("bounded", 1000), ("eventual", 0), ("session", 0), ("strong", 0)]
     load = RecentLoad(reader, writers, modes, seed=LONG)
     load.run(60 if LONG else 3)
     assert load.check() > 100
+    assert served(reader, "bounded")["memory"] > 0 and served(reader, "eventual")["memory"] > 0
+    with reader.connect() as c:
+        assert int(re.search(r"^cache_evicted:(\d+)\r$", c("INFO", "larder").decode(), re.MULTILINE)[1]) > 0
+    assert served(reader, "strong")["memory"] == 0 and served(reader, "session")["memory"] == 0
