@@ -15,7 +15,6 @@
 #include "exec/session.h"
 #include "exec/txn.h"
 #include "replica/replicas.h"
-#include "store/store.h"
 
 /* How many replicas have replayed what this client has written: those that have told a position at or behind
    it. Inside of EXEC that is what it had written before. */
