@@ -1,6 +1,7 @@
 """Larders on the nodes of a Galera cluster: three real ones, on this machine. LARDER_HOSTILE_SECONDS makes the faults last
 longer, LARDER_SEED repeats their order."""
 
+import contextlib
 import os
 import random
 import threading
@@ -8,7 +9,7 @@ import time
 
 import pytest
 
-from harness import galera, servers, wait
+from harness import databases, galera, servers, wait
 
 from .faults import Faults, freeze
 from .load import Crowd
@@ -151,6 +152,38 @@ def test_whole_databases_change_while_all_write(several):
         for keys in written:  # a flush takes the first ones of each writer
             left = [key in there for key in keys]
             assert left == sorted(left) and left[-1]
+
+
+def test_applications_write_on_any_node(several, cluster):
+    """larder_set on two nodes, while servers count and make keys: numbers of rows do not meet, nothing is lost."""
+    name = several[0].store.name
+
+    def call(node):
+        def work():
+            done = 0
+            with node.session(name) as session:
+                for i in range(40):
+                    with contextlib.suppress(databases.QueryError):  # a deadlock: an application would repeat it
+                        session(f"CALL larder_set('sql:{node.number}:{i}', 'x', NULL)")
+                        done += 1
+            return done
+
+        return work
+
+    def make(server):
+        def work():
+            with server.connect(timeout=60) as c:
+                for i in range(40):
+                    assert c("SET", f"made:{server.port}:{i}", "x") == b"OK"
+
+        return work
+
+    first, second, *_ = together(*(call(node) for node in cluster.nodes[1:]), *(make(server) for server in several[:2]))
+    with several[2].connect() as c:
+        assert len(c("KEYS", "made:*")) == 80
+        assert len(c("KEYS", "sql:*")) == first + second > 40
+        assert c("DBSIZE") == 80 + first + second
+    several[0].check()
 
 
 def test_nothing_is_wrong_while_nothing_fails(several):

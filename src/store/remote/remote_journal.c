@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "store/remote/remote_store.h"
+#include "store/remote/remote_journal.h"
 
 #define PAGE_ROWS 16
 

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "sql/url.h"
 #include "store/remote/remote_galera.h"
+#include "store/remote/remote_journal.h"
 #include "store/remote/remote_open.h"
 #include "store/remote/remote_schema.h"
 #include "store/remote/remote_session.h"

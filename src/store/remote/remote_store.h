@@ -281,25 +281,6 @@ void rapply_put_dbs(struct rstore *s, const struct db_columns *c);
 enum status rapply(struct store *s, struct changes *c, struct error *err) MUST_CHECK;
 void rapply_trash(struct rstore *s, const struct trash_row *rows, size_t n);
 
-/* ---- remote_journal.c ---- */
-
-enum status rjournal_add(struct store *s, int64_t seq, struct slice row, struct error *err) MUST_CHECK;
-enum status rjournal_each(struct store *s, store_journal_fn *fn, void *arg, struct error *err) MUST_CHECK;
-enum status rjournal_applying(struct store *s, int64_t seq, struct error *err) MUST_CHECK;
-enum status rjournal_applied(struct store *s, int64_t seq, struct error *err) MUST_CHECK;
-enum status rjournal_drop(struct store *s, int64_t seq, uint32_t max, bool *ret_more,
-                          struct error *err) MUST_CHECK;
-enum status rjournal_forget(struct store *s, int64_t after, int64_t applied, struct error *err) MUST_CHECK;
-enum status rjournal_state(struct store *s, struct journal_state *ret, struct error *err) MUST_CHECK;
-
-enum status rjournal_get_word(struct store *s, const char *name, char *ret, size_t cap,
-                              struct error *err) MUST_CHECK;
-enum status rjournal_set_word(struct store *s, const char *name, const char *text,
-                              struct error *err) MUST_CHECK;
-
-/* Whether it has rows that are not in the tables. */
-enum status rjournal_pending(struct rstore *s, bool *ret, struct error *err) MUST_CHECK;
-
 /* ---- remote_sweep.c ---- */
 
 enum status rsweep(struct store *s, const struct sweep_budget *b, struct sweep_result *ret,
