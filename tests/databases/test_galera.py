@@ -249,7 +249,7 @@ class NodeFaults(Faults):
         node.query("SET GLOBAL wsrep_desync = OFF")
 
     SERVER = [Faults.kill_server, Faults.freeze_server]
-    DATABASE = [kill_node, stop_node, freeze_node, isolate_node, desynchronize_node]
+    DATABASE = [kill_node, isolate_node, freeze_node, *([stop_node, desynchronize_node] if SECONDS else [])]
 
 
 class Site:

@@ -10,18 +10,20 @@ import os
 import re
 import shutil
 import subprocess
+import time
 
 from . import databases, wait
 
 SYNCED = "4"
-# A node that does not answer leaves the cluster after about two seconds, not after fifteen as by default.
+ALONE = 20.0  # seconds after which a cluster does not come back by itself any more
+# A node that does not answer leaves the cluster after about four seconds, not after fifteen as by default.
 PROVIDER = {
     "gcache.size": "64M",
     "evs.keepalive_period": "PT0.2S",
     "evs.inactive_check_period": "PT0.2S",
-    "evs.suspect_timeout": "PT1S",
-    "evs.inactive_timeout": "PT2S",
-    "evs.install_timeout": "PT2S",
+    "evs.suspect_timeout": "PT2S",
+    "evs.inactive_timeout": "PT4S",
+    "evs.install_timeout": "PT4S",
     "gmcast.peer_timeout": "PT1S",
     "pc.announce_timeout": "PT1S",
     "gcs.fc_limit": "64",
@@ -143,9 +145,29 @@ class Cluster:
         return self
 
     def whole(self):
-        """Waits until all nodes have found each other, and have all that the others have."""
-        for node in self.nodes:
-            wait.until(lambda: node.answers(len(self.nodes)), "the cluster is whole", 60)
+        """Waits until all nodes have found each other, and have all that the others have. When they have, and none of
+        them belongs to a majority that goes on (a machine that is too busy can come to that), does what an administrator
+        does then: the one that is ahead begins anew."""
+        begun = time.monotonic()
+
+        def is_whole():
+            nonlocal begun
+            if all(node.answers(len(self.nodes)) for node in self.nodes):
+                return True
+            if time.monotonic() > begun + ALONE:
+                begun = time.monotonic()
+                self.begin_anew()
+            return False
+
+        wait.until(is_whole, "the cluster is whole", 120, 0.1)
+
+    def begin_anew(self):
+        with contextlib.suppress(databases.QueryError, subprocess.TimeoutExpired):
+            told = [dict(node.query("SHOW STATUS LIKE 'wsrep%'", timeout=5)) for node in self.nodes]
+            if any(t["wsrep_cluster_status"] == "Primary" or t["wsrep_cluster_size"] != str(len(told)) for t in told):
+                return
+            ahead = max(range(len(told)), key=lambda i: int(told[i]["wsrep_last_committed"]))
+            self.nodes[ahead].query("SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
 
     def new_database(self):
         return self.nodes[0].new_database()
