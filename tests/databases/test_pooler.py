@@ -1,11 +1,13 @@
 """A connection pooler between Larder and PostgreSQL: one that keeps sessions works, any other is refused with what to set."""
 
+import itertools
 import threading
 
 import pytest
 
-from harness import servers, store
+from harness import servers, store, wait
 from harness.pgbouncer import PgBouncer
+from harness.resp import encode
 
 from .faults import Behind
 
@@ -75,6 +77,26 @@ def test_a_pooler_with_sessions_works(fleet, data, mode):
             assert c("GET", "key") == b"value"
         larder.stop()
         larder.check()
+
+
+def test_notifications_come_through_a_pooler_with_sessions(fleet, data):
+    """What belongs to a session for longer than a transaction: LISTEN, and the lock that says so."""
+    with PgBouncer(data.server, "session") as pooler:
+        behind = fleet.larder("--workers", "1", data=Behind(data, pooler.url(data.name)))
+        beside = fleet.larder(data=data)
+        with behind.connect() as waits, behind.connect() as asks, beside.connect() as pushes:
+            numbers = itertools.count()
+
+            def is_told():
+                key = f"q{next(numbers)}"
+                waits.send(encode(["BLPOP", key, 0]))
+                wait.until(lambda: b"blocked_clients:1\r" in asks("INFO", "clients"), "it waits")
+                pushes("RPUSH", key, "v")
+                assert waits.read().plain() == [key.encode(), b"v"]
+                return b"wakeups:0\r" not in asks("INFO", "larder")
+
+            wait.until(is_told, "it is told")
+        behind.stop()
 
 
 def test_a_pool_with_sessions_that_has_none_left(fleet, data):
