@@ -69,10 +69,12 @@ static inline bool world_reopen(struct world *w)
 
 static inline bool world_start(struct world *w)
 {
-    snprintf(w->folder, sizeof w->folder, "%s/larder-test-XXXXXX", P_tmpdir);
-    if (!check_that(mkdtemp(w->folder) != NULL, __FILE__, __LINE__, "mkdtemp"))
+    char folder[sizeof w->folder];
+    snprintf(folder, sizeof folder, "%s/larder-test-XXXXXX", P_tmpdir);
+    if (!check_that(mkdtemp(folder) != NULL, __FILE__, __LINE__, "mkdtemp"))
         return false;
-    snprintf(w->file, sizeof w->file, "%s/larder.db", w->folder);
+    snprintf(w->folder, sizeof w->folder, "%s", folder);
+    snprintf(w->file, sizeof w->file, "%s/larder.db", folder);
     world_clock(w, 1700000000000);
     return world_open(w);
 }
