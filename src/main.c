@@ -390,6 +390,11 @@ static int cmd_serve(int argc, char **argv)
     if (config_load(&config, argc, argv, &err) != ST_OK ||
         replica_urls_read(config.store, config.replica, &replicas, &err) != ST_OK)
         code = complain(err.text, EXIT_USAGE);
+    else if (config.read_only && (!sessions_are_shared(&config) || replicas.n))
+        code = complain(replicas.n
+                            ? "--read-only: such a server reads one database, and takes no --replica"
+                            : "--read-only: PostgreSQL and MariaDB in shared mode, this database is neither",
+                        EXIT_USAGE);
     else if (config.workers > 1 && !sessions_are_shared(&config))
         code = complain(
             "--workers: PostgreSQL and MariaDB in shared mode take more than 1, this database does not",

@@ -24,6 +24,7 @@ static struct store_options store_options(const struct config *c)
         .timeout_ms = (uint32_t)c->store_timeout_ms,
         .lease_ms = (uint32_t)c->exclusive_lease_ms,
         .replay = journal_replay,
+        .use = (enum store_use)c->read_only,
     };
 }
 
@@ -122,6 +123,7 @@ static enum status open_replica_sessions(const struct config *c, const struct re
     const struct engine_options limits = {.databases = (uint32_t)c->databases,
                                           .cache_memory = c->cache_memory / s->n / (u->n + 1)};
     options.replica = true;
+    options.use = USE_FULLY;
     options.timeout_ms = (uint32_t)c->replica_timeout_ms;
     s->each = u->n;
     s->replica_stores = mem_zalloc((size_t)s->n * s->each * sizeof(struct store *));
@@ -144,10 +146,11 @@ static enum status open_replicas(const struct config *c, const struct replica_ur
                                              .urls = u->urls,
                                              .n = u->n,
                                              .databases = (uint32_t)c->databases,
+                                             .read_only = c->read_only != USE_FULLY,
                                              .max_lag_ms = (uint32_t)c->replica_max_lag_ms,
                                              .timeout_ms = (uint32_t)c->replica_timeout_ms};
     enum status st = u->n ? open_replica_sessions(c, u, s, err) : ST_OK;
-    return u->n && st == ST_OK ? replicas_start(&options, &s->replicas, err) : st;
+    return (u->n || options.read_only) && st == ST_OK ? replicas_start(&options, &s->replicas, err) : st;
 }
 
 enum status sessions_open(const struct config *c, const struct replica_urls *urls, const sigset_t *stops,

@@ -59,6 +59,7 @@ struct config {
     char *store;
     char *replica; /* URLs separated by spaces; empty: none */
     struct consistency read_consistency;
+    int read_only; /* enum store_use (store/store.h) */
     uint64_t replica_max_lag_ms, replica_wait_ms, replica_timeout_ms, failover_wait_ms;
     int64_t durability; /* enum durability */
     uint64_t cache_memory;
@@ -134,6 +135,7 @@ struct option {
     const char *const *words; /* ENUM: accepted words, the value is the index; ends with NULL */
     const char *const *alias; /* ENUM: pairs of another spelling and its word; ends with NULL; may be NULL */
     const char *placeholder;  /* STRING, URLS: what stands for the value in --help: "PATH" */
+    const char *bare;         /* ENUM: what the flag alone means, --read-only; NULL: it needs a value */
     const char *accepts;      /* "a port from 0 to 65535": follows "expected" in messages; in the docs */
     const char *summary;      /* one sentence */
     const char *comment;      /* more, for the config file and the docs; may be NULL */

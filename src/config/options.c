@@ -23,6 +23,7 @@
 #define MB (INT64_C(1) << 20)
 
 static const char *const auth_words[] = {"no", "yes", "optional", NULL};
+static const char *const read_only_words[] = {"no", "yes", "auto", NULL};
 static const char *const durability_words[] = {"always", "everysec", "off", NULL};
 static const char *const loglevel_words[] = {"debug", "info", "warning", "error", NULL};
 static const char *const loglevel_alias[] = {"verbose", "debug", "notice", "info", NULL};
@@ -161,6 +162,13 @@ static const struct option options[] = {
      .comment = "sqlite:PATH is a SQLite database, created when there is none. One server at a time may have it. "
                 "postgres://USER@HOST/DATABASE and mysql://USER@HOST/DATABASE are databases on a server, which any "
                 "number of Larders may share: see docs/databases.md for what such a URL may say."},
+    {.name = "read-only", .kind = OPT_ENUM, AT(read_only), .initial = "no", .words = read_only_words, .bare = "yes",
+     .group = DATABASE,
+     .accepts = "no, yes or auto",
+     .summary = "Only read the database: a standby, say.",
+     .comment = "yes: nothing is ever written there, and commands that would are answered -READONLY as by a replica of "
+                "Redis. auto: the same for as long as the database is a replica; when it is promoted, this server writes. "
+                "With PostgreSQL and MariaDB in shared mode. --read-only alone means yes."},
     {.name = "replica", .kind = OPT_URLS, .url = true, .multi = true, AT(replica), .initial = "", .group = DATABASE,
      .placeholder = "URL...", .accepts = "postgres://... or mysql://..., once for each replica",
      .summary = "A replica of the database, to read from; give it once for each, at most 15 times.",

@@ -169,6 +169,8 @@ enum status config_load_args(struct config *c, int argc, char *const *argv, stru
         snprintf(origin, sizeof origin, "--%.*s", (int)(f.name.n < 64 ? f.name.n : 64), f.name.p);
         const struct option *o = config_find(f.name);
         enum status st = ST_OK;
+        if (o && o->bare && f.n == 0)
+            f.values[f.n++] = slice_str(o->bare);
         if (o)
             st = set_words(c, o, f.values, f.n, origin, err);
         else if (!slice_is(f.name, "config"))

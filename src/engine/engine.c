@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "engine/engine_internal.h"
+#include "store/replicated.h"
 #include "store/shared.h"
 
 enum status engine_load_dbs(struct engine *e, struct error *err)
@@ -240,7 +241,7 @@ enum status engine_begin(struct engine *e, bool write, struct error *ret_write_e
     enum status st = ST_OK;
     if (write)
         st = begin(e, STORE_WRITE, &changed, ret_write_err);
-    if (st != ST_OK && st != ST_BUSY && !e->later) /* the others tell with their progress */
+    if (st != ST_OK && st != ST_BUSY && !e->later && !store_only_reads(e->store)) /* others tell later */
         note_failure(e, st);
     e->in_write = write && st == ST_OK;
     if (!e->in_write)

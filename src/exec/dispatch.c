@@ -13,6 +13,7 @@
 #include "exec/executor.h"
 #include "exec/session.h"
 #include "exec/txn.h"
+#include "store/replicated.h"
 
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -381,6 +382,10 @@ static const char *told_as(enum status st)
 
 void reply_status(struct reply *r, enum status st, const struct error *err)
 {
+    if (st == ST_READONLY && err && strcmp(err->text, READ_ONLY_REPLICA) == 0) {
+        reply_error(r, "READONLY " READ_ONLY_REPLICA);
+        return;
+    }
     reply_errorf(r, "%s%s", told_as(st), err ? err->text : status_name(st));
 }
 

@@ -14,6 +14,7 @@
 #include "exec/block.h"
 #include "exec/command.h"
 #include "exec/session.h"
+#include "store/replicated.h"
 
 void server_init(struct server *server)
 {
@@ -246,6 +247,11 @@ void executor_note_error(struct executor *s, const char *code)
 {
     s->books.nerrors++;
     error_counts_add(&s->books.errors, code, 1);
+}
+
+bool executor_only_reads(const struct executor *s)
+{
+    return store_only_reads(engine_store(s->engines[0]));
 }
 
 void executor_note_failure(struct executor *s, enum status st)

@@ -222,6 +222,9 @@ void executor_reset_stats(struct executor *s);
 /* An error reply goes into the books, by its code ("ERR", "WRONGTYPE"). */
 void executor_note_error(struct executor *s, const char *code);
 
+/* Whether this server only reads its database, as it is now (option read-only). */
+bool executor_only_reads(const struct executor *s);
+
 /* So does a failure of the database. */
 void executor_note_failure(struct executor *s, enum status st);
 

@@ -44,10 +44,17 @@ static enum status judge(struct store *base, const struct position *p, enum line
     return ST_OK;
 }
 
+static bool only_reads(const struct store *base)
+{
+    (void)base;
+    return false;
+}
+
 const struct replicated_ops owner_replicated_ops = {
     .want = want,
     .admitted = everything,
     .seen = last_commit,
     .now = now,
     .judge = judge,
+    .only_reads = only_reads,
 };

@@ -103,7 +103,7 @@ static enum status start_prober(struct replicas *r, const struct replicas_option
                                 struct error *err)
 {
     struct prober *p = &r->probers[i];
-    bool replica = i > 0 || o->read_only;
+    bool reader = i == 0 && o->read_only;
     *p = (struct prober){
         .replicas = r,
         .i = i,
@@ -111,8 +111,9 @@ static enum status start_prober(struct replicas *r, const struct replicas_option
                     .databases = o->databases,
                     .durability = DURABILITY_OFF, /* its position covers commits that were not waited for */
                     .timeout_ms = i == 0 && o->timeout_ms < PRIMARY_MIN_MS ? PRIMARY_MIN_MS : o->timeout_ms,
-                    .replica = replica,
-                    .joins = !replica},
+                    .replica = i > 0,
+                    .use = reader ? USE_TO_READ : USE_FULLY,
+                    .joins = i == 0},
     };
     int failed = pthread_create(&p->thread, NULL, watch, p);
     p->running = !failed;

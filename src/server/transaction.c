@@ -212,9 +212,10 @@ enum status transaction_begin(struct worker *w, bool write, struct error *write_
     enum status st = engine_begin(w->executor.engine, write, write_err, err);
     if (write)
         note_lock(w, write_err->code == ST_BUSY);
-    if (write_err->code != ST_OK)
+    bool refused = write_err->code != ST_OK && !executor_only_reads(&w->executor);
+    if (refused)
         executor_note_failure(&w->executor, write_err->code);
-    if (write_err->code != ST_OK && write_err->code != ST_BUSY && worker_may_warn(w, &w->commit_warned_us))
+    if (refused && write_err->code != ST_BUSY && worker_may_warn(w, &w->commit_warned_us))
         log_failure("the database cannot be written", write_err);
     if (st != ST_OK)
         executor_note_failure(&w->executor, st);

@@ -614,7 +614,7 @@ static enum status try_host(struct mariadb *m, const struct remote_options *o, c
     if (st != ST_OK)
         return st;
     st = set_up(m, err);
-    if (st == ST_OK && m->several && m->read_only != o->replica)
+    if (st == ST_OK && m->several && !o->any && m->read_only != o->replica)
         st = error_set(err, ST_READONLY, "%s: no host %s", m->base.place,
                        o->replica ? "is a replica" : "can be written to");
     if (st != ST_OK) {

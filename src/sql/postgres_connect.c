@@ -47,6 +47,14 @@ struct conninfo {
     char seconds[16];
 };
 
+/* Of several hosts. */
+static const char *wanted_host(const struct remote_options *o)
+{
+    if (!o->replica)
+        return "read-write";
+    return o->any ? "prefer-standby" : "standby";
+}
+
 /* The URL is libpq's to read but for our own parameters; what it does not say gets our defaults. */
 static enum status read_url(const struct remote_options *o, const struct url *u, const char *place,
                             struct conninfo *ret, struct error *err)
@@ -68,7 +76,7 @@ static enum status read_url(const struct remote_options *o, const struct url *u,
     ret->names[n] = "application_name", ret->values[n++] = "larder";
     ret->names[n] = "client_encoding", ret->values[n++] = "UTF8";
     if (u->nhosts > 1)
-        ret->names[n] = "target_session_attrs", ret->values[n++] = o->replica ? "standby" : "read-write";
+        ret->names[n] = "target_session_attrs", ret->values[n++] = wanted_host(o);
     for (PQconninfoOption *i = ret->parsed; i->keyword && n < 63; i++)
         if (i->val)
             ret->names[n] = i->keyword, ret->values[n++] = i->val;

@@ -147,7 +147,8 @@ struct remote_options {
     uint32_t connect_ms;
     uint32_t timeout_ms;
     bool again;     /* this process has had one: that the server is as it must be is known */
-    bool replica;   /* of several hosts one that can be read is enough, and rather one that only can */
+    bool replica;   /* of several hosts, one that can only be read ... */
+    bool any;       /* ... rather than another */
     int first_host; /* of the URL's, that is tried: modulo their number. MariaDB alone */
 };
 

@@ -94,9 +94,38 @@ static void add_replicas(const struct executor *s, struct buf *out)
         add_replica(s, i, out);
 }
 
+/* Of a server that only reads: the database that it reads stands for the master. */
+static void add_master(const struct executor *s, struct buf *out)
+{
+    struct replica_state r;
+    replicas_state(s->server->replicas, 0, &r);
+    buf_addf(out,
+             "role:slave\r\n"
+             "master_host:%s\r\n"
+             "master_port:%d\r\n"
+             "master_link_status:%s\r\n"
+             "master_last_io_seconds_ago:%d\r\n"
+             "master_sync_in_progress:0\r\n"
+             "slave_read_repl_offset:%llu\r\n"
+             "slave_repl_offset:%llu\r\n"
+             "slave_priority:100\r\n"
+             "slave_read_only:1\r\n"
+             "replica_announced:1\r\n",
+             r.host, r.port, r.connected ? "up" : "down", r.connected ? 0 : -1,
+             (unsigned long long)position_offset(&r.at), (unsigned long long)position_offset(&r.at));
+}
+
+static bool is_slave(const struct executor *s)
+{
+    return s->server->replicas && executor_only_reads(s);
+}
+
 void replication_info(const struct executor *s, const struct sums *t, struct buf *out)
 {
-    buf_addf(out, "role:master\r\n");
+    if (is_slave(s))
+        add_master(s, out);
+    else
+        buf_addf(out, "role:master\r\n");
     add_slaves(s, out);
     buf_addf(out,
              "master_failover_state:no-failover\r\n"
@@ -117,10 +146,26 @@ void replication_info(const struct executor *s, const struct sums *t, struct buf
 
 /* ---- ROLE ---- */
 
+static void role_of_slave(const struct executor *s, struct reply *reply)
+{
+    struct replica_state r;
+    replicas_state(s->server->replicas, 0, &r);
+    reply_array(reply, 5);
+    reply_bulk_str(reply, "slave");
+    reply_bulk_str(reply, r.host);
+    reply_integer(reply, r.port);
+    reply_bulk_str(reply, r.connected ? "connected" : "connect");
+    reply_integer(reply, (int64_t)position_offset(&r.at));
+}
+
 void replication_role(const struct executor *s, struct reply *reply)
 {
     struct replica_state states[REPLICAS_MAX];
     uint32_t n = 0;
+    if (is_slave(s)) {
+        role_of_slave(s, reply);
+        return;
+    }
     for (uint32_t i = 1; i <= count(s); i++) {
         replicas_state(s->server->replicas, i, &states[n]);
         n += states[n].in_rotation;

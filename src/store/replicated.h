@@ -30,11 +30,22 @@ struct replicated_ops {
     /* Whether p lies on the history of the database that this session is connected to. Without a round trip
        once the session knows its lineage. */
     enum status (*judge)(struct store *s, const struct position *p, enum lineage *ret, struct error *err);
+    /* Whether nothing can be written, because of store_options.use and what the database is now. Without a
+       round trip: as of the last transaction. */
+    bool (*only_reads)(const struct store *s);
 };
+
+/* What a transaction that would write is told then (ST_READONLY), as Redis tells it. */
+#define READ_ONLY_REPLICA "You can't write against a read only replica."
 
 static inline bool store_replicated(const struct store *s)
 {
     return s->replicated != NULL;
+}
+
+static inline bool store_only_reads(const struct store *s)
+{
+    return s->replicated && s->replicated->only_reads(s);
 }
 
 #endif

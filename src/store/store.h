@@ -64,6 +64,10 @@ enum store_txn {
                         have to be done again */
 };
 
+/* What a server does with a shared database: TO_READ writes nothing, whatever it is, a replica or a primary;
+   TO_READ_OF_REPLICA does the same until it is a primary that can be written to. */
+enum store_use { USE_FULLY, USE_TO_READ, USE_TO_READ_OF_REPLICA };
+
 enum durability { DURABILITY_ALWAYS, DURABILITY_EVERYSEC, DURABILITY_OFF };
 
 /* What a transaction declares: what it will use, so far as that is known before it begins. */
@@ -149,6 +153,7 @@ struct store_options {
        bounds every wait for it. beside: the session on its primary that the same thread has, if there is one:
        a replica of another database is refused. */
     bool replica;
+    enum store_use use;
 };
 
 /* Opens (creating and migrating) the database and takes it for this process alone:

@@ -59,6 +59,7 @@ class Database:
 
     kind = "database"
     users = ("nobody",)
+    names = itertools.count(1)  # of all servers: a copy of one has its databases
 
     def __init__(self, durable=False, settings=None):
         """`settings` are more of those that its configuration file has."""
@@ -72,7 +73,6 @@ class Database:
         self.log_path = self.folder / "server.log"
         self.port = None
         self.process = None
-        self.names = itertools.count(1)
         if os.getuid() == 0:
             shutil.chown(self.folder, self.user)
 

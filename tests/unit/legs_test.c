@@ -156,7 +156,13 @@ static void seen(const struct store *s, struct position *ret)
         ret->number += known.received;
 }
 
-static const struct replicated_ops positions = {want, admitted, seen, now, judge};
+static bool only_reads(const struct store *s)
+{
+    (void)s;
+    return false;
+}
+
+static const struct replicated_ops positions = {want, admitted, seen, now, judge, only_reads};
 
 /* ---- the service ---- */
 

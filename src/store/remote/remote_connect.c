@@ -88,6 +88,7 @@ struct remote_options rconnect_options(const struct rstore *s)
         .connect_ms = CONNECT_MS,
         .timeout_ms = s->timeout_ms,
         .replica = s->pos.replica,
+        .any = s->pos.replica && s->pos.use != USE_FULLY,
         .first_host = s->first_host,
     };
 }
@@ -100,7 +101,8 @@ void rconnect_start(struct rstore *s)
 
 bool rconnect_try(struct rstore *s, enum status *ret, struct error *err)
 {
-    int64_t patience = s->connecting || s->pos.replica ? 0 : GRACE_MS; /* the primary can serve as well */
+    bool spare = s->pos.replica && s->pos.use == USE_FULLY; /* the primary can serve as well */
+    int64_t patience = s->connecting || spare ? 0 : GRACE_MS;
     rconnect_start(s);
     if (s->fenced && !s->beside) /* a thread whose business it is to wait */
         patience = INT32_MAX;

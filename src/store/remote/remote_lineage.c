@@ -39,6 +39,7 @@ struct identity {
     int64_t replayed; /* PostgreSQL: where the timeline began; 0: not known */
     bool reads_files; /* this role may */
     bool replicated;  /* MariaDB: it is, or was, a replica */
+    bool read_only;   /* MariaDB: it says so */
     bool crowded;     /* MariaDB: has more domains than there is room for */
 };
 
@@ -59,7 +60,7 @@ static const char *const identity_text[REMOTE_DIALECTS] = {
         " pg_size_bytes(current_setting('wal_segment_size')), current_setting('wal_block_size')::bigint",
     [REMOTE_MARIADB] =
         "SELECT " META("lineage") ", CAST(" META("database_id") " AS SIGNED), @@server_id, @@gtid_slave_pos,"
-        " @@gtid_binlog_state",
+        " @@gtid_binlog_state, @@read_only",
 };
 static const char *const number_text[REMOTE_DIALECTS] = {
     [REMOTE_POSTGRES] = "INSERT INTO larder_meta (name, value) VALUES ('database_id', $1::text)"
@@ -111,6 +112,7 @@ static enum status take_identity(void *arg, const struct remote_row *row)
         return ST_OK;
     }
     i->replicated = remote_bytes(row, 3).n > 0;
+    i->read_only = remote_i64(row, 5) != 0;
     i->crowded = !position_read_gtids(remote_bytes(row, 3), &ignored);
     p->nkept = 0;
     keep_gtids(p, remote_bytes(row, 3));
@@ -304,9 +306,34 @@ static enum status enter_primary(struct rstore *s, struct identity *i, bool writ
 
 /* ---- entering ---- */
 
+static enum status ignore_row(void *arg, const struct remote_row *row)
+{
+    (void)arg;
+    (void)row;
+    return ST_OK;
+}
+
+/* What a MariaDB replica's role must be allowed to read, so that it is known what a snapshot has. */
+static enum status may_read_gtids(struct rstore *s, struct error *err)
+{
+    struct request r = {.text = "SELECT seq_no FROM mysql.gtid_slave_pos LIMIT 1", .fn = ignore_row};
+    if (rtext_postgres(s))
+        return ST_OK;
+    remote_add(s->conn, &r);
+    enum status st = rstore_run(s, err);
+    s->failed = ST_OK;
+    if (st != ST_DENIED)
+        return st;
+    return error_set(err, ST_DENIED,
+                     "%s: to read from a replica, GRANT SELECT ON mysql.gtid_slave_pos is needed",
+                     s->conn->place);
+}
+
 static enum status not_a_replica(const struct identity *i, struct error *err)
 {
     const char *place = i->store->conn->place;
+    if (i->store->pos.use != USE_FULLY)
+        return ST_OK;
     if (i->crowded)
         return error_set(err, ST_INVALID, "%s has more than %d replication domains", place, POSITION_DOMAINS);
     if (rtext_postgres(i->store) ? i->number != 0 : !i->replicated)
@@ -351,7 +378,10 @@ enum status rposition_enter(struct rstore *s, bool writes, struct error *err)
     if (st != ST_OK)
         return st;
     enter_database(s, &i);
-    if (s->pos.replica && (st = not_a_replica(&i, err)) != ST_OK)
+    s->pos.is_primary = rtext_postgres(s) ? i.number != 0 : !i.read_only;
+    if (s->pos.replica && (st = not_a_replica(&i, err)) == ST_OK)
+        st = may_read_gtids(s, err);
+    if (st != ST_OK)
         return st;
     if (s->pos.here.kind == POSITION_NONE)
         return ST_OK;
@@ -377,6 +407,8 @@ enum status rposition_branch(struct rstore *s, struct error *err)
     struct history h;
     if (p->wrong)
         return error_set(err, ST_INVALID, "%s %s", s->conn->place, p->wrong);
+    if (p->here.kind == POSITION_NONE) /* nobody has written which database this is */
+        return ST_OK;
     if (primary && primary->pos.here.kind != POSITION_NONE && primary->pos.here.database != p->here.database)
         return error_set(err, ST_INVALID, "%s is a replica of another database", s->conn->place);
     uint32_t changes = known_changes(p->known);

@@ -41,11 +41,12 @@
 /* Before a replica's snapshot: how far it is, and whether it still is a replica. */
 static const char *const before_text[REMOTE_DIALECTS] = {
     [REMOTE_POSTGRES] = "SELECT " PG_LSN("pg_last_wal_replay_lsn()") ", pg_is_in_recovery()::int",
-    [REMOTE_MARIADB] = "SELECT @@gtid_slave_pos, @@gtid_current_pos, @@server_id",
+    [REMOTE_MARIADB] = "SELECT @@gtid_slave_pos, @@gtid_current_pos, @@server_id, @@read_only",
 };
 /* In it. */
 static const char *const behind_text[REMOTE_DIALECTS] = {
-    [REMOTE_POSTGRES] = "SELECT " PG_LSN("greatest(pg_last_wal_replay_lsn(), pg_last_wal_receive_lsn())"),
+    [REMOTE_POSTGRES] = "SELECT " PG_LSN("CASE WHEN pg_is_in_recovery() THEN greatest(pg_last_wal_replay_lsn(),"
+                        " pg_last_wal_receive_lsn()) ELSE pg_current_wal_insert_lsn() END"),
     [REMOTE_MARIADB] = "SELECT domain_id, server_id, seq_no FROM mysql.gtid_slave_pos",
 };
 static const char lineage_text[] = "SELECT value FROM larder_meta WHERE name = 'lineage'";
@@ -109,8 +110,11 @@ static enum status take_before(void *arg, const struct remote_row *row)
 {
     struct rstore *s = arg;
     take_place(s, row, &s->pos.at);
+    s->pos.is_primary = rtext_postgres(s) ? remote_i64(row, 1) == 0 : remote_i64(row, 3) == 0;
+    if (s->pos.use != USE_FULLY)
+        return ST_OK;
     if (rtext_postgres(s)) {
-        if (remote_i64(row, 1) == 0)
+        if (s->pos.is_primary)
             s->pos.wrong = "is no standby: it takes writes of its own";
         return ST_OK;
     }
@@ -181,6 +185,8 @@ static struct position whole(const struct rposition *p, const struct position *t
 
 static struct position replayed(const struct rposition *p)
 {
+    if (p->is_primary && p->use != USE_FULLY) /* a server that only reads: this admits everything */
+        return (struct position){0};
     return whole(p, p->here.kind == POSITION_LSN ? &p->at : &p->behind);
 }
 
@@ -219,7 +225,14 @@ enum status rposition_begun(struct rstore *s, struct error *err)
         return st;
     p->admitted = replayed(p);
     p->seen = whole(p, &p->behind);
+    if (p->is_primary && p->here.kind == POSITION_GTID) /* what was replayed once is not all that it has */
+        p->seen = p->admitted;
     return ST_OK;
+}
+
+bool rposition_promoted(const struct rstore *s)
+{
+    return s->pos.replica && s->pos.is_primary && s->pos.use == USE_TO_READ_OF_REPLICA;
 }
 
 int64_t rposition_clock(struct rstore *s, int64_t told_us)
@@ -291,8 +304,13 @@ static enum status now(struct store *base, struct position *ret, struct error *e
     if (st == ST_OK && p->replica)
         st = rposition_branch(s, err);
     if (st == ST_OK)
-        *ret = p->replica ? replayed(p) : whole(p, &p->behind);
+        *ret = p->replica && !p->is_primary ? replayed(p) : whole(p, &p->behind);
     return st;
+}
+
+static bool only_reads(const struct store *base)
+{
+    return ((const struct rstore *)base)->pos.replica;
 }
 
 const struct replicated_ops rposition_ops = {
@@ -301,4 +319,5 @@ const struct replicated_ops rposition_ops = {
     .seen = seen,
     .now = now,
     .judge = rposition_judge,
+    .only_reads = only_reads,
 };

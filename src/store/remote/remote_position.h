@@ -9,7 +9,9 @@ struct rstore;
 
 /* Of a session: see remote_position.c. */
 struct rposition {
-    bool replica;           /* a session on a replica */
+    bool replica;           /* it only reads: on a replica, or, for a server that only reads ... */
+    enum store_use use;     /* ... (this says so), on whatever there is. Else USE_FULLY */
+    bool is_primary;        /* it is no replica, as of the last answer */
     bool wanted;            /* the positions of transactions are */
     uint64_t segment, page; /* PostgreSQL: bytes of a WAL segment, and of its pages */
     struct position here;   /* database, kind and branch of what is read next; NONE: not known */
@@ -40,6 +42,9 @@ enum status rposition_judge(struct store *s, const struct position *p, enum line
                             struct error *err) MUST_CHECK;
 
 /* ---- remote_position.c ---- */
+
+/* Of a session that only reads, between transactions: whether it is to write from now on. */
+bool rposition_promoted(const struct rstore *s);
 
 /* Around the statements that take a transaction's snapshot: queued, for the same round trip. */
 void rposition_before(struct rstore *s);

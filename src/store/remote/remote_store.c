@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "sql/url.h"
 #include "store/remote/remote_galera.h"
@@ -167,12 +168,22 @@ static enum status do_confirm(struct store *base, struct error *err)
     return rstore_run(s, err);
 }
 
+static void only_read(struct rstore *s, bool on)
+{
+    s->pos.replica = s->base.replica = on;
+}
+
 static enum status do_begin(struct store *base, enum store_txn kind, const struct store_declared *d,
                             bool *ret_changed, struct error *err)
 {
     struct rstore *s = rstore_of(base);
+    if (rposition_promoted(s)) {
+        log_info("the database can be written to now", "place=\"%s\"", s->conn ? s->conn->place : "");
+        only_read(s, false);
+        drop_connection(s);
+    }
     if (s->pos.replica && kind != STORE_READ)
-        return error_set(err, ST_READONLY, "a replica of the database can only be read");
+        return error_set(err, ST_READONLY, READ_ONLY_REPLICA);
     if (s->conn && (!remote_idle(s->conn) || !rgalera_well(s)))
         drop_connection(s);
     enum status st = rstore_connected(s, err);
@@ -235,6 +246,10 @@ static void do_rollback(struct store *base)
     }
     if (guarded)
         s->galera->guarded = false;
+    if (s->failed == ST_READONLY && s->pos.use == USE_TO_READ_OF_REPLICA && s->conn) {
+        only_read(s, true); /* it has become a replica again */
+        drop_connection(s);
+    }
     s->begun = false;
     s->failed = ST_OK;
     s->asked = TXN_NONE;
@@ -533,12 +548,27 @@ static enum status open_replica(struct rstore *s, const struct store_options *o,
 {
     if (remote_is_exclusive(o->url))
         return error_set(err, ST_INVALID, "mode=exclusive: a replica serves readers of shared tables");
-    s->pos.replica = s->base.replica = true;
+    only_read(s, true);
     s->pos.primary = o->beside;
     s->base.replicated = &rposition_ops;
     share(s, true);
     rconnect_start(s);
     return ST_OK;
+}
+
+/* Of a server that only reads: it writes nothing, not even at the start. */
+static enum status open_reader(struct rstore *s, const struct store_options *o, struct error *err)
+{
+    only_read(s, true);
+    s->pos.use = o->use;
+    s->base.replicated = &rposition_ops;
+    share(s, true);
+    enum status st = connect_now(s, o->joins, err);
+    if (st == ST_OK && s->conn->exclusive)
+        st = error_set(err, ST_INVALID, "mode=exclusive: a server that only reads serves shared tables");
+    if (st == ST_OK)
+        st = remote_schema_require(s->conn, err);
+    return st == ST_OK ? rposition_enter(s, false, err) : st;
 }
 
 static enum status open_connected(struct rstore *s, const struct store_options *o, struct error *err)
@@ -586,7 +616,9 @@ enum status remote_store_open(const struct store_options *o, struct store **ret,
     s->snapshots = o->read_only;
     s->beside = o->beside && !o->replica;
     s->fenced = s->beside || o->journaled;
-    enum status st = o->replica ? open_replica(s, o, err) : open_connected(s, o, err);
+    enum status st = o->replica            ? open_replica(s, o, err)
+                     : o->use != USE_FULLY ? open_reader(s, o, err)
+                                           : open_connected(s, o, err);
     if (st != ST_OK) {
         do_close(&s->base);
         return st;
@@ -646,6 +678,8 @@ static enum status do_sync(struct store *base, struct error *err)
 {
     struct rstore *s = rstore_of(base);
     bool soon = s->soon;
+    if (s->pos.replica) /* it has written nothing */
+        return ST_OK;
     s->soon = false;
     enum status st = in_transaction(s, touch, NULL, err);
     s->soon = soon;
