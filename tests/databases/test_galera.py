@@ -40,9 +40,16 @@ class OnNodes:
 
 
 @pytest.fixture
-def several(fleet, cluster):
-    """A Larder for each node, which can go on with the others."""
+def name(cluster):
+    """A database with tables."""
     name = cluster.new_database()
+    assert servers.run(["migrate", "--store", cluster.nodes[0].url(name)]).returncode == 0
+    return name
+
+
+@pytest.fixture
+def several(fleet, cluster, name):
+    """A Larder for each node, which can go on with the others."""
     return [fleet.larder("--store-timeout", "5s", data=OnNodes(cluster, name, i)) for i in range(len(cluster.nodes))]
 
 
@@ -70,9 +77,13 @@ def info(server):
 # --- what is told, and what is refused
 
 
-def test_one_server_alone_is_refused(fleet, cluster):
-    server = fleet.new(servers.Larder, data=OnNodes(cluster, cluster.new_database(), alone=True, mode="exclusive"))
-    with pytest.raises(servers.StartError, match="no server can have the tables for itself"):
+@pytest.mark.parametrize(
+    "mode, why", [("exclusive", "no server can have the tables for itself"), ("shared", "has no tables of this program")]
+)
+def test_what_is_refused(fleet, cluster, mode, why):
+    """One server alone, and a database whose tables a server would have to make."""
+    server = fleet.new(servers.Larder, data=OnNodes(cluster, cluster.new_database(), alone=True, mode=mode))
+    with pytest.raises(servers.StartError, match=why):
         server.start()
     server.process = None
 
@@ -154,10 +165,8 @@ def test_whole_databases_change_while_all_write(several):
             assert left == sorted(left) and left[-1]
 
 
-def test_applications_write_on_any_node(several, cluster):
+def test_applications_write_on_any_node(several, cluster, name):
     """larder_set on two nodes, while servers count and make keys: numbers of rows do not meet, nothing is lost."""
-    name = several[0].store.name
-
     def call(node):
         def work():
             done = 0
@@ -198,8 +207,7 @@ def test_nothing_is_wrong_while_nothing_fails(several):
 # --- nodes that are not well
 
 
-def test_a_server_leaves_a_node_that_is_desynchronized(fleet, cluster):
-    name = cluster.new_database()
+def test_a_server_leaves_a_node_that_is_desynchronized(fleet, cluster, name):
     free, bound = (fleet.larder("--store-timeout", "2s", data=OnNodes(cluster, name, 1, alone)) for alone in (False, True))
     with free.connect() as c, bound.connect() as waits:
         assert c("SET", "k", 1) == waits("SET", "j", 1) == b"OK"

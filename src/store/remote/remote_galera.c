@@ -122,7 +122,7 @@ bool rgalera_well(struct rstore *s)
 {
     int64_t now_us = clock_mono_us();
     struct error err;
-    if (!rgalera(s) || s->conn->lost || now_us < s->galera->checked_us + CHECK_US)
+    if (!s->galera || !rgalera(s) || s->conn->lost || now_us < s->galera->checked_us + CHECK_US)
         return true;
     s->galera->checked_us = now_us;
     if (galera_check(s->conn, &err) == ST_OK)

@@ -242,6 +242,7 @@ static void do_rollback(struct store *base)
                 remote_add_text(s->conn, "ROLLBACK");
             if (rstore_run(s, &ignored) == ST_OK)
                 break;
+            s->conn->lost |= guarded && i > 0; /* in which state it is cannot be told */
         }
     }
     if (guarded)
@@ -520,7 +521,8 @@ static void do_close(struct store *base)
 }
 
 /* A database without tables gets them, if this role may, however long it takes; older ones are for `larder
-   migrate`. */
+   migrate`. So is every change in a Galera cluster: nothing keeps servers on other nodes from doing the same
+   at the same time, and statements that change a schema come to a standstill there when they meet. */
 static enum status ensure_schema(struct rstore *s, struct error *err)
 {
     int64_t version, from;
@@ -528,6 +530,8 @@ static enum status ensure_schema(struct rstore *s, struct error *err)
     enum status st = remote_schema_version(s->conn, &version, err);
     if (st != ST_OK || version != 0)
         return st != ST_OK ? st : remote_schema_ready(s->conn, err);
+    if (rgalera(s))
+        return remote_schema_require(s->conn, err);
     st = remote_schema_make(s->url, &from, &mended, err);
     return st == ST_DENIED ? remote_schema_require(s->conn, err) : st;
 }
