@@ -46,7 +46,7 @@ enum status session_position(struct call *c, struct position *ret)
 {
     struct store *store = engine_store(c->executor->engine);
     struct session_state *state = &c->session->state;
-    if (state->unplaced && store_replicated(store)) {
+    if (state->unplaced && store_replicated(store) && !position_lost(store, &state->position)) {
         struct position now;
         enum status st = store->replicated->now(store, &now, c->err);
         if (st != ST_OK)

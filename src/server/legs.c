@@ -340,13 +340,9 @@ static bool may_wait(struct worker *w, const struct batch_call *call, int64_t no
  */
 static const struct error *enter_rewound(struct worker *w, const struct batch_call *call)
 {
-    struct store *store = engine_store(engine_of(w, 0));
     struct session_state *state = &call->client->session.state;
     const struct position *need = call->client->protocol->reads(call).need;
-    enum lineage lineage = LINEAGE_SAME;
-    struct error err;
-    if (!need || need->kind == POSITION_NONE || !store_replicated(store) ||
-        store->replicated->judge(store, need, &lineage, &err) != ST_OK || lineage == LINEAGE_SAME)
+    if (!need || !position_lost(engine_store(engine_of(w, 0)), need))
         return NULL;
     if (need == &state->position)
         state->position = (struct position){0};
@@ -499,7 +495,8 @@ static const struct position *seen_by(const struct worker *w, const struct batch
     return leg < 0 || !w->legs.at[leg].ran ? NULL : &w->legs.at[leg].seen;
 }
 
-/* A session that wrote, or read in a mode that is to see no less afterwards. */
+/* A session that wrote, or read in a mode that is to see no less afterwards. One that a failover has taken
+   something from keeps that position until it is told, though it has gone on meanwhile. */
 static void move_session(const struct worker *w, const struct batch_call *call)
 {
     struct session_state *state = &call->client->session.state;
@@ -507,11 +504,13 @@ static void move_session(const struct worker *w, const struct batch_call *call)
     const struct position *seen = seen_by(w, call);
     if (!seen || !is_tied(call) || !p->needs_database(call) || !is_of_session(call))
         return;
-    if (seen->kind == POSITION_NONE)
+    if (seen->kind == POSITION_NONE || (seen->timeline != state->position.timeline &&
+                                        position_lost(engine_store(engine_of(w, 0)), &state->position))) {
         state->unplaced = true;
-    else
-        position_merge(&state->position, seen);
-    if (call->leg == 0 && seen->kind != POSITION_NONE)
+        return;
+    }
+    position_merge(&state->position, seen);
+    if (call->leg == 0)
         state->unplaced = false;
 }
 

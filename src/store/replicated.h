@@ -48,4 +48,13 @@ static inline bool store_only_reads(const struct store *s)
     return s->replicated && s->replicated->only_reads(s);
 }
 
+/* Whether it is known that p is not on the history of this database (any more). */
+static inline bool position_lost(struct store *s, const struct position *p)
+{
+    enum lineage lineage = LINEAGE_SAME;
+    struct error err;
+    return p->kind != POSITION_NONE && store_replicated(s) &&
+           s->replicated->judge(s, p, &lineage, &err) == ST_OK && lineage != LINEAGE_SAME;
+}
+
 #endif
