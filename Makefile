@@ -11,7 +11,7 @@ POINTS     ?= 1000
 STEP       ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test torture crash-long databases-long bench bench-databases soak count-instructions install uninstall lint format docs clean
+.PHONY: help run build check test torture crash-long databases-long consistency-long bench bench-databases bench-servers soak count-instructions install uninstall lint format docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 20
@@ -49,11 +49,18 @@ databases-long: build ## servers and databases that fail for minutes under 256 c
 	        -c tests/pytest.ini -p no:cacheprovider tests/crash/test_crash.py tests/crash/test_queues.py || exit 1; \
 	done
 
+consistency-long: build ## reads in every mode while replicas and their primary fail, for minutes (SECONDS=300 on each)
+	LARDER_BINARY=$(CURDIR)/$(BINARY) LARDER_CONSISTENCY_SECONDS=$(SECONDS) LARDER_CONSISTENCY_TIMES=2 \
+	    /usr/bin/python3 -m pytest -c tests/pytest.ini -p no:cacheprovider -s tests/databases/test_consistency.py
+
 bench: build ## compare with redis-server on this machine (ARGS="--scale 0.1" for a quick look)
 	tests/bench/bench.py $(ARGS)
 
 bench-databases: build ## compare with what an application does itself on PostgreSQL and MariaDB
 	tests/bench/databases_bench.py $(ARGS)
+
+bench-servers: build ## reads in each mode with 0, 1 and 2 replicas, beside one statement for each (ARGS="--scale 0.1")
+	tests/bench/modes_bench.py $(ARGS)
 
 soak: build ## write flat out for five minutes beside quiet clients, and judge bounds (ARGS="--seconds 60")
 	tests/bench/soak.py $(ARGS)

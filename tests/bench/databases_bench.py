@@ -124,6 +124,16 @@ def mariadb_itself(server, seconds):
 ITSELF = {"postgres": postgres_itself, "mariadb": mariadb_itself}
 
 
+def benchmark(socket, name, pipeline, requests, keys=KEYS):
+    """Operations a second, by redis-benchmark."""
+    out = subprocess.run(
+        ["redis-benchmark", "-s", socket, "-c", str(CLIENTS), "-n", str(requests), "-r", str(keys),
+         "-P", str(pipeline), "-d", str(len(VALUE)), "-t", name.lower(), "--csv"],
+        capture_output=True, text=True, timeout=600, check=True,
+    ).stdout  # fmt: skip
+    return float(out.strip().splitlines()[-1].split(",")[1].strip('"'))
+
+
 def larder(database, data, requests):
     """redis-benchmark without and with a pipeline."""
     rates = {}
@@ -134,12 +144,8 @@ def larder(database, data, requests):
             for name in ("SET", "GET"):
                 n = requests * (1 if pipeline == 1 else 6)
                 with Costs(database.process.pid, server.process.pid) as costs:
-                    out = subprocess.run(
-                        ["redis-benchmark", "-s", socket, "-c", str(CLIENTS), "-n", str(n), "-r", str(KEYS),
-                         "-P", str(pipeline), "-d", str(len(VALUE)), "-t", name.lower(), "--csv"],
-                        capture_output=True, text=True, timeout=600, check=True,
-                    ).stdout  # fmt: skip
-                rates[name, pipeline] = float(out.strip().splitlines()[-1].split(",")[1].strip('"')), costs.each(n)
+                    rate = benchmark(socket, name, pipeline, n)
+                rates[name, pipeline] = rate, costs.each(n)
     return rates
 
 

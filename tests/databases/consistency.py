@@ -8,8 +8,8 @@ that are always written together must be equal there.
 A session is one client: its operations follow each other. It hands what it has written and seen on with a token: "t" takes
 one (value: its name), "j" merges it into a session.
 
-A failover may lose what was acknowledged behind a known moment; the writes of that time which nobody saw afterwards count
-as not there for reads that ended afterwards.
+A failover may lose what was acknowledged behind a known moment. The writes of that time that no strong read saw afterwards
+count as not there for reads that ended when the primary was dying or dead; who saw them on a replica, or in memory, may have.
 
 Everything follows from two moments of a value, both by the load's own monotonic clock: `known`, by which it was certainly
 there (its acknowledgement, or the first read that returned it), and `replaced`, by which a write that certainly came later
@@ -29,7 +29,7 @@ from . import linear
 from .linear import INFINITY
 
 Op = collections.namedtuple("Op", "start end kind key value session mode bound", defaults=(None, "strong", 0))
-Failover = collections.namedtuple("Failover", "safe killed")  # acknowledged before safe: there; dead from killed on
+Failover = collections.namedtuple("Failover", "safe killed dead")  # acknowledged before safe: there; dying; dead
 
 
 class Register:
@@ -111,10 +111,10 @@ def problems(history, failover=None):
 def without_lost(ops, failover):
     """The history without writes that the failover may have lost and nobody saw afterwards, and without the reads of
     them."""
-    after = {(op.key, op.value) for op in ops if op.kind == "r" and op.end > failover.killed}
+    after = {(op.key, op.value) for op in ops if op.kind == "r" and op.mode == "strong" and op.start > failover.dead}
     lost = {
         (op.key, op.value) for op in ops
-        if op.kind == "w" and op.end > failover.safe and op.start <= failover.killed and (op.key, op.value) not in after
+        if op.kind == "w" and op.end > failover.safe and op.start <= failover.dead and (op.key, op.value) not in after
     }  # fmt: skip
     return [op for op in ops if op.kind not in "rw" or (op.key, op.value) not in lost]
 
@@ -136,11 +136,11 @@ def judge(ops, counts):
         wrong = linear.problem([(op.start, op.end, op.kind, op.value) for op in strong + writes[key] if op.kind != "f"])
         if wrong:
             found.append(f"strong reads of {key}: {wrong}")
-    return found or late(ops, registers, counts)
+    return found + late(ops, registers, counts)
 
 
 def late(ops, registers, counts):
-    """Reads that are older than their mode allows. All values are known."""
+    """Reads that are older than their mode allows."""
     found, sessions, tokens = [], collections.defaultdict(Session), {}
     for op in sorted(ops, key=lambda op: op.end):
         session = sessions[op.session]
@@ -150,7 +150,7 @@ def late(ops, registers, counts):
             session.merge(tokens[op.value])
         elif op.kind == "w" and op.end < INFINITY:
             session.saw(op.key, op.start)
-        elif op.kind == "r":
+        elif op.kind == "r" and op.value in registers[op.key].known:
             register = registers[op.key]
             wrong = too_old(op, register, session)
             if wrong and counts(op):

@@ -70,7 +70,7 @@ class Faults:
     def __init__(self, site, seed, seconds):
         self.site = site
         self.seconds = seconds
-        self.held, self.between = HELD, (0.1, 1.0)  # seconds
+        self.held, self.between, self.most = HELD, (0.1, 1.0), None  # seconds, faults of each thread in a round
         self.random = random.Random(seed)
         self.problems = []
         self.done = []
@@ -101,7 +101,7 @@ class Faults:
         try:
             while not self.problems:
                 r.shuffle(faults)
-                for fault in faults:
+                for fault in faults[: self.most]:
                     time.sleep(r.uniform(*self.between))
                     fault(self, r)
                     self.done.append(fault.__name__)

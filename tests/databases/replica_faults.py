@@ -60,6 +60,10 @@ class Stand:
 
 
 class ReplicaFaults(Faults):
+    def be_brief(self):
+        """Some of all, one soon after the other."""
+        self.held, self.between, self.most = (0.1, 0.6), (0.0, 0.1), 6
+
     # --- Larders, and the way to their databases
 
     def cut_replica(self, r):

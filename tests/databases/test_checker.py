@@ -77,12 +77,14 @@ def test_a_token_takes_it_along():
 
 
 def test_what_a_failover_lost():
-    failover = Failover(safe=5, killed=12)
+    failover = Failover(safe=5, killed=12, dead=12.5)
     lost = [*WRITES, r(11.2, 11.5, "c", "strong")]
     assert not problems([*lost, r(13, 14, "b", "strong")], failover)
     assert problems([*lost, r(13, 14, "a", "strong")], failover)  # acknowledged when nothing could be lost
     assert problems([*lost, r(13, 14, "b", "strong")])
     assert problems([*lost, r(13, 14, "c", "strong"), r(15, 16, "b", "strong")], failover)  # it was not lost
+    assert not problems([*lost, r(12.2, 14, "c", "strong"), r(15, 16, "b", "strong")], failover)  # seen while it died
+    assert not problems([*lost, r(13, 14, "c", "eventual"), r(15, 16, "b", "strong")], failover)
 
 
 class Simulation:

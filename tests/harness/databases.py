@@ -7,18 +7,21 @@ As a program it runs a command beside a server, and tells it where: LARDER_TEST_
     databases.py postgres|mariadb [--durable] COMMAND...
 """
 
+import concurrent.futures
 import contextlib
 import ctypes
 import itertools
 import os
 import pathlib
 import pwd
+import queue
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.parse
 
@@ -40,8 +43,32 @@ def free_port():
 
 
 def end_with_us():
-    """For a new process: the kernel ends it when the tests do."""
+    """For a new process: the kernel ends it when the tests do (in truth when the thread ends that started it)."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Starter:
+    """A thread that stays until the tests end, and starts what must not end with any other thread."""
+
+    def __init__(self):
+        self.work = queue.SimpleQueue()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self):
+        while True:
+            future, function = self.work.get()
+            try:
+                future.set_result(function())
+            except BaseException as e:  # noqa: BLE001
+                future.set_exception(e)
+
+    def __call__(self, function):
+        future = concurrent.futures.Future()
+        self.work.put((future, function))
+        return future.result()
+
+
+starter = Starter()
 
 
 def unprivileged(*names):
@@ -106,11 +133,11 @@ class Database:
 
     def spawn(self):
         with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen(
+            self.process = starter(lambda: subprocess.Popen(
                 self.argv(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                 env={**self.environment(), **self.env}, preexec_fn=end_with_us, user=self.user if os.getuid() == 0 else None,
                 start_new_session=True,
-            )  # fmt: skip
+            ))  # fmt: skip
 
     def stop(self, signo=None):
         if self.process is not None and self.process.poll() is None:
@@ -341,6 +368,7 @@ class MariaDB(Database):
     def end_sessions(self):
         for (number,) in self.query(
             "SELECT id FROM information_schema.processlist WHERE id <> connection_id() AND command <> 'Daemon'"
+            " AND command NOT LIKE 'Slave%' AND command NOT LIKE 'Binlog%'"
         ):
             with contextlib.suppress(QueryError):  # it may have ended meanwhile
                 self.query(f"KILL CONNECTION {number}")

@@ -25,7 +25,7 @@ if __name__ == "__main__":
 from harness import databases, processes, store, wait  # noqa: E402
 from harness.proxy import Proxy  # noqa: E402
 
-FOLLOW_LIMIT = 60.0
+FOLLOW_LIMIT = 30.0
 
 
 class Cluster:
@@ -113,7 +113,10 @@ class Cluster:
         """Waits until replicas (all, unless some are given) have everything that the primary has acknowledged."""
         target = self.position(self.primary)
         for i in which or [i for i, r in enumerate(self.replicas) if r is not self.primary]:
-            wait.until(lambda: self.reached(i, target), f"replica {i} of {self.kind} follows", FOLLOW_LIMIT)
+            try:
+                wait.until(lambda: self.reached(i, target), f"replica {i} of {self.kind} follows", FOLLOW_LIMIT)
+            except AssertionError as e:
+                raise AssertionError(f"{e}\n{self._node(i).log_path.read_text(errors='replace')[-3000:]}") from None
 
     def kill(self, i):
         """kill -9, as a crash; start() of the node brings it back as it was."""
