@@ -615,7 +615,7 @@ static enum status try_host(struct mariadb *m, const struct remote_options *o, c
         return st;
     st = set_up(m, err);
     if (st == ST_OK && m->several && !o->any && m->read_only != o->replica)
-        st = error_set(err, ST_READONLY, "%s: no host %s", m->base.place,
+        st = error_set(err, ST_IO, "%s: no host %s", m->base.place,
                        o->replica ? "is a replica" : "can be written to");
     if (st != ST_OK) {
         mysql_close(m->conn);
