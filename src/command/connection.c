@@ -109,7 +109,7 @@ static void reply_greeting(struct call *c)
     reply_bulk_str(r, "mode");
     reply_bulk_str(r, "standalone");
     reply_bulk_str(r, "role");
-    reply_bulk_str(r, "master");
+    reply_bulk_str(r, executor_only_reads(c->executor) ? "replica" : "master");
     reply_bulk_str(r, "modules");
     reply_array(r, 0);
 }

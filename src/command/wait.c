@@ -67,6 +67,14 @@ static enum status wait_command(struct call *c)
 {
     struct block_poll p = {.answer = answer_wait};
     int64_t timeout_us;
+    if (executor_only_reads(c->executor)) {
+        reply_error(
+            c->reply,
+            "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a "
+            "replica is configured to be writable (which is not the default) writes to replicas are just "
+            "local and are not propagated.");
+        return ST_OK;
+    }
     if (!arg_i64(c, 1, &p.replicas, NULL) || !read_timeout(c, 2, &timeout_us))
         return ST_OK;
     enum status st = place_writes(c);
@@ -99,6 +107,12 @@ static enum status waitaof(struct call *c)
         !arg_range(c, 2, 0, INT64_MAX, &p.replicas, "ERR value is out of range, must be positive") ||
         !read_timeout(c, 3, &timeout_us))
         return ST_OK;
+    if (executor_only_reads(c->executor)) {
+        reply_error(c->reply,
+                    "ERR WAITAOF cannot be used with replica instances. Please also note that writes to "
+                    "replicas are just local and are not propagated.");
+        return ST_OK;
+    }
     enum status st = place_writes(c);
     if (st != ST_OK)
         return st;

@@ -32,15 +32,16 @@ struct command_result http_metrics(struct http_api *a, struct session *s, struct
     return (struct command_result){0};
 }
 
-/* A write that no client sees goes all the way to the database; the answer waits for it as any other does. */
+/* A write that no client sees goes all the way to the database; the answer waits for it as any other does. Of
+   a server that only reads, a read. */
 void http_readyz(struct http_api *a, struct http_call *x)
 {
-    (void)a;
+    bool reads = executor_only_reads(a->executor);
     x->argv = arena_alloc(x->arena, sizeof *x->argv);
-    x->cmd = &http_service_commands[0];
+    x->cmd = &http_service_commands[reads];
     x->argv[0] = slice_str(x->cmd->name);
     x->argc = 1;
-    x->writes = true;
+    x->writes = !reads;
 }
 
 size_t http_declare_nothing(const struct http_api *a, const struct http_call *x)
@@ -52,7 +53,8 @@ size_t http_declare_nothing(const struct http_api *a, const struct http_call *x)
 static enum status probe(struct call *c)
 {
     struct buf *out = answer_of(c)->out;
-    enum status st = view_probe(c->view);
+    const struct row *row;
+    enum status st = c->cmd->flags & CMD_WRITE ? view_probe(c->view) : view_get(c->view, 0, SLICE(""), &row);
     uint32_t in_rotation, n = replication_count(c->executor, &in_rotation);
     buf_add_slice(out, SLICE("{\"status\":\"ready\""));
     if (n)
@@ -64,6 +66,7 @@ static enum status probe(struct call *c)
 /* clang-format off */
 const struct command http_service_commands[] = {
     {.name = "http|readyz", .fn = probe, .arity = 1, .flags = CMD_WRITE, .group = "http"},
+    {.name = "http|readyz-read", .fn = probe, .arity = 1, .flags = CMD_READONLY, .group = "http"},
     {.name = NULL},
 };
 /* clang-format on */

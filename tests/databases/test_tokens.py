@@ -162,6 +162,30 @@ def test_a_token_of_another_database(server, cluster, fleet):
         assert (answer.status, answer.error) == (409, "foreign_token")
 
 
+def test_a_server_on_the_replica_alone(server, cluster, fleet):
+    """It is a replica to clients as Redis' are; ready when it can read."""
+    with server.connect() as c:
+        c("SET", "there", "yes")
+        assert c("WAIT", "1", "0") == 1
+    name = re.search(r"/(\w+)$", server.store.url.split("?")[0]).group(1)
+    there = Behind(server.store, cluster.url(name, cluster.replicas[0]))
+    reader = fleet.new(HttpLarder, "--read-only", "yes", data=there).start()
+    with reader.connect() as c, reader.http() as web:
+        assert c("GET", "there") == b"yes"
+        for command in (["WAIT", "0", "0"], ["WAIT", "x", "0"], ["WAITAOF", "0", "0", "0"]):
+            reply = c.call(*command)
+            assert reply.is_error and "cannot be used with replica instances" in str(reply.plain())
+        hello = c("HELLO", "2")
+        assert hello[hello.index(b"role") + 1] == b"replica"
+        assert c("ROLE")[0] == b"slave"
+        assert info(c)["role"] == "slave"
+        assert web.get("/readyz").json == {"status": "ready"}
+        answer = web.put("/keys/k", {"value": "v"})
+        assert (answer.status, answer.error) == (503, "read_only")
+        answer = web.get("/get/there", headers={"Larder-Consistency": "eventual", "Larder-Token": ""})
+        assert answer.json == {"result": "yes"} and answer.headers["Larder-Token"]
+
+
 def test_what_is_told_of_the_replica(server, cluster):
     with server.connect() as c, server.http() as web:
         c("SET", "k", "v")
