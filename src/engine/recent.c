@@ -31,6 +31,8 @@ struct recent {
     struct engine *engine;
     int64_t clock_us;  /* what the database's clock is ahead of the monotonic one */
     int64_t next_id;   /* of a collection */
+    bool on_branch;    /* a position was told: ... */
+    uint32_t branch;   /* ... the timeline of the last one */
     int64_t snapshots; /* ever */
     struct recent_place places[PLACES];
     int64_t nplaces;        /* ever; the last PLACES of them are known */
@@ -269,9 +271,23 @@ static void take(struct recent *r, struct view *from, const struct key_ref *k, i
     put(v, row, old);
 }
 
+/* What was read on another branch is of a history that a failover has ended: nothing of it is kept. */
+static void follow_branch(struct recent *r, const struct position *seen)
+{
+    if (seen->kind == POSITION_NONE)
+        return;
+    if (r->on_branch && r->branch != seen->timeline) {
+        cache_drop(r->engine->view.cache);
+        memos_drop_all(&r->engine->view.memos);
+    }
+    r->on_branch = true;
+    r->branch = seen->timeline;
+}
+
 void recent_take(struct recent *r, struct engine *from, const struct recent_snapshot *s)
 {
     struct view *v = &from->view;
+    follow_branch(r, &s->seen);
     if (!r->nwanted)
         return;
     r->snapshots++;
@@ -286,10 +302,4 @@ void recent_take(struct recent *r, struct engine *from, const struct recent_snap
 void recent_settle(struct recent *r)
 {
     r->nwanted = 0;
-}
-
-void recent_drop(struct recent *r)
-{
-    cache_drop(r->engine->view.cache);
-    memos_drop_all(&r->engine->view.memos);
 }

@@ -67,13 +67,11 @@ struct recent_snapshot {
 };
 
 /* Its transaction has ended well, and nothing reads there any more: takes the rows of wanted keys from an
-   engine over shared tables, which would drop them. */
+   engine over shared tables, which would drop them. After a failover that it shows (another timeline) all
+   that was read before is forgotten. */
 void recent_take(struct recent *r, struct engine *from, const struct recent_snapshot *s);
 
 /* The batch is over: nothing is wanted any more. */
 void recent_settle(struct recent *r);
-
-/* Forgets every row. */
-void recent_drop(struct recent *r);
 
 #endif
