@@ -230,6 +230,34 @@ static void positions_are_judged(void)
     store_close(p);
 }
 
+/* Behind a switch the log goes on at the next segment, whose header no record has: a standby never comes to
+   its end. Commits that are not waited for are told by where the log ends. */
+static void what_is_told_of_an_idle_primary_is_reached(void)
+{
+    struct store *p = open_primary(), *r = open_replica(replica_url, p);
+    struct position wrote, now;
+    struct error err;
+    CHECK_OK(store_set_durability(p, DURABILITY_OFF, &err), &err);
+    write_key(p, "before the switch", &wrote);
+    if (wrote.kind == POSITION_LSN) {
+        char *was = place.url;
+        snprintf(was, sizeof place.url, "%s", getenv("LARDER_TEST_URL"));
+        outside_on_server("SELECT pg_switch_wal()");
+    }
+    REQUIRE(begin_at(r, &wrote, NULL));
+    store_rollback(r);
+    CHECK_OK(p->replicated->now(p, &now, &err), &err);
+    CHECK(position_reached(&now, &wrote));
+    REQUIRE(begin_at(r, &now, NULL));
+    store_rollback(r);
+    CHECK_OK(store_begin(p, STORE_READ, NULL, NULL, &err), &err);
+    store_rollback(p);
+    p->replicated->seen(p, &now);
+    REQUIRE(begin_at(r, &now, NULL));
+    store_close(r);
+    store_close(p);
+}
+
 static void reads_never_cost_more_when_nobody_wants_positions(void)
 {
     struct store *p = open_primary();
@@ -263,6 +291,7 @@ int main(int argc, char **argv)
     RUN(a_primary_is_no_replica);
     RUN(one_that_is_away_can_be_opened);
     RUN(positions_are_judged);
+    RUN(what_is_told_of_an_idle_primary_is_reached);
     RUN(reads_never_cost_more_when_nobody_wants_positions);
     return check_done();
 }
