@@ -9,6 +9,7 @@
 #include "base/notify.h"
 #include "journal/journal.h"
 #include "sql/remote.h"
+#include "store/replicated.h"
 #include "store/store.h"
 
 #define FEW_ROWS 8 /* under light load: that many cost about as much in the tables as in the journal */
@@ -149,6 +150,12 @@ static enum status open_replicas(const struct config *c, const struct replica_ur
                                              .read_only = c->read_only != USE_FULLY,
                                              .max_lag_ms = (uint32_t)c->replica_max_lag_ms,
                                              .timeout_ms = (uint32_t)c->replica_timeout_ms};
+    if ((u->n || options.read_only) && s->stores[0] && !store_replicated(s->stores[0]))
+        return error_set(
+            err, ST_INVALID,
+            "%s: a Galera cluster has no positions to compare replicas by; leave it out, and name the"
+            " nodes as hosts of the store",
+            u->n ? "--replica" : "--read-only");
     enum status st = u->n ? open_replica_sessions(c, u, s, err) : ST_OK;
     return (u->n || options.read_only) && st == ST_OK ? replicas_start(&options, &s->replicas, err) : st;
 }

@@ -94,6 +94,13 @@ def test_a_server_tells_that_its_database_is_a_cluster(several):
         assert f'msg="connected to a node of a Galera cluster" node=node{i} state=Synced size=3' in server.log_text()
 
 
+def test_a_cluster_takes_no_replicas(fleet, cluster, name):
+    server = fleet.new(servers.Larder, "--replica", cluster.nodes[1].url(name), data=OnNodes(cluster, name))
+    with pytest.raises(servers.StartError, match="a Galera cluster has no positions to compare replicas by"):
+        server.start()
+    server.process = None
+
+
 # --- nothing is lost between nodes
 
 
