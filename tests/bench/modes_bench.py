@@ -124,13 +124,16 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         load = build_load(folder)
         for kind in [options.only] if options.only else replicas.KINDS:
-            with replicas.KINDS[kind](options.replicas, durable=True) as cluster:
+            cluster = replicas.KINDS[kind](options.replicas, durable=True)
+            for replica in cluster.replicas:  # nothing is acknowledged there
+                replica.durable = False
+            with cluster:
                 peer = ITSELF[kind](cluster.primary, max(2, int(10 * options.scale)))["GET"][0]
                 table.row(kind, 0, "one statement", KEYS, 1, peer, peer)
                 data = store.KINDS[kind](on=cluster.primary)  # over its Unix socket, as the statements
                 with contextlib.ExitStack() as folders:  # the keys that are read
                     rate_of(started(cluster, data, 0, "strong", folders), "SET", 16, int(60_000 * options.scale) + 100)
-                cluster.follow()
+                cluster.follow(limit=600)
                 reads(cluster, data, table, peer, int(60_000 * options.scale) + 100)
                 met += [(kind, *aim) for aim in aims(kind, table.rates, peer, behind_writes(cluster, data, options, load))]
     print("\n| | ratio | is | aim |\n|---|---|---:|---:|")

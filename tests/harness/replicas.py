@@ -109,12 +109,12 @@ class Cluster:
 
     # --- what happens to them
 
-    def follow(self, *which):
+    def follow(self, *which, limit=FOLLOW_LIMIT):
         """Waits until replicas (all, unless some are given) have everything that the primary has acknowledged."""
         target = self.position(self.primary)
         for i in which or [i for i, r in enumerate(self.replicas) if r is not self.primary]:
             try:
-                wait.until(lambda: self.reached(i, target), f"replica {i} of {self.kind} follows", FOLLOW_LIMIT)
+                wait.until(lambda: self.reached(i, target), f"replica {i} of {self.kind} follows", limit)
             except AssertionError as e:
                 raise AssertionError(f"{e}\n{self._node(i).log_path.read_text(errors='replace')[-3000:]}") from None
 
