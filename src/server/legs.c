@@ -284,9 +284,14 @@ void legs_ask_positions(struct worker *w)
     store->replicated->want(store, on);
 }
 
-bool legs_primary_away(struct worker *w, struct error *err)
+bool legs_primary_away(const struct worker *w)
 {
-    if (!replicas_of(w) || !replicas_primary_away(replicas_of(w)))
+    return replicas_of(w) && replicas_primary_away(replicas_of(w));
+}
+
+bool legs_skip_primary(struct worker *w, struct error *err)
+{
+    if (!legs_primary_away(w))
         return false;
     view_undeclare(engine_view(engine_of(w, 0)));
     (void)error_set(err, ST_IO, "the primary is away");
@@ -325,14 +330,17 @@ static const struct error *hold(struct worker *w, const struct batch_call *call)
     return NULL;
 }
 
-/* A read in session mode waits for a while for a database that has what its client has seen. */
+/* A read in session mode waits for a while for a database that has what its client has seen. One that a
+   replica has failed is tried again, too: there may be another one. */
 static bool may_wait(struct worker *w, const struct batch_call *call, int64_t now)
 {
+    const struct config *config = worker_config(w);
     struct client_progress *run = &call->client->run;
-    if (call->mode != READ_SESSION)
-        return false;
+    uint64_t wait_ms = call->mode == READ_SESSION ? config->replica_wait_ms : 0;
+    if (call->on_primary && wait_ms < config->replica_timeout_ms)
+        wait_ms = config->replica_timeout_ms;
     if (!run->stale_from_us)
-        run->stale_from_us = now + (int64_t)worker_config(w)->replica_wait_ms * 1000;
+        run->stale_from_us = now + (int64_t)wait_ms * 1000;
     return now < run->stale_from_us;
 }
 

@@ -104,8 +104,12 @@ bool legs_begin(struct worker *w, size_t from, size_t to);
 /* Before the primary's leg begins: asks for positions where they are of use. */
 void legs_ask_positions(struct worker *w);
 
-/* Whether the primary is known to be away, so that nobody need wait for what it says. */
-bool legs_primary_away(struct worker *w, struct error *err);
+/* Whether the primary is known to be away: nobody waits for what it says, so that the worker goes on to
+   answer what replicas can. */
+bool legs_primary_away(const struct worker *w);
+
+/* The same before its leg begins: that does not, then. */
+bool legs_skip_primary(struct worker *w, struct error *err);
 
 /* The primary's leg has begun, or not. */
 void legs_begun(struct worker *w, const struct error *err);

@@ -102,7 +102,10 @@ void poll_tend(struct worker *w)
         return;
     }
     int64_t now = clock_mono_us();
-    if (w->poll_us == 0 || told || now >= w->poll_at_us) {
+    if (legs_primary_away(w)) {
+        w->told_to_look |= told;
+        w->poll_at_us = now + POLL_MAX_US;
+    } else if (w->poll_us == 0 || told || now >= w->poll_at_us) {
         enum outcome found = w->poll_us || told ? serve_blocked(w) : NOTHING;
         now = clock_mono_us();
         int64_t us = next_look_us(w, found, now);

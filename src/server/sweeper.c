@@ -70,7 +70,8 @@ int64_t sweeper_step(struct worker *w)
     struct sweeper *s = &w->sweeper;
     const struct config *config = worker_config(w);
     int64_t interval_us = (int64_t)config->sweep_interval_ms * 1000;
-    if (!config->sweep || !w->executor.server->sweep_active || executor_only_reads(&w->executor))
+    if (!config->sweep || !w->executor.server->sweep_active || executor_only_reads(&w->executor) ||
+        legs_primary_away(w))
         return interval_us;
     uint32_t max_rows = config->sweep_batch > 0 ? (uint32_t)config->sweep_batch : 1;
     if (s->rows == 0 || s->rows > max_rows)

@@ -301,7 +301,7 @@ static bool begin_primary(struct worker *w, struct transaction *t)
         return transaction_begin(w, write, &t->write_err, &t->err) == ST_OK;
     legs_ask_positions(w);
     bool begun =
-        !legs_primary_away(w, &t->err) && transaction_begin(w, write, &t->write_err, &t->err) == ST_OK;
+        !legs_skip_primary(w, &t->err) && transaction_begin(w, write, &t->write_err, &t->err) == ST_OK;
     legs_begun(w, &t->err);
     return begun;
 }

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from harness import replicas, wait
+from harness.resp import encode
 
 from .faults import Behind
 
@@ -25,7 +26,7 @@ def only_server(shared_fleet, cluster):
     """A Larder with one worker, whose replicas are in rotation. Nothing comes from memory."""
     data = cluster.data()
     store = Behind(data, cluster.url(data.name, cluster.primary))
-    options = ("--workers", "1", "--failover-wait", "1s", "--cache-memory", "0")
+    options = ("--workers", "1", "--failover-wait", "1s", "--cache-memory", "0", "--store-timeout", "3s")
     server = shared_fleet.larder(*options, *cluster.replica_options(data.name), data=store)
     yield server
     server.stop()
@@ -206,6 +207,32 @@ def test_while_the_primary_is_away(server, cluster):
         finally:
             cluster.restart(cluster.primary)
         wait.until(lambda: c.call("SET", "k", "w").raw == b"+OK\r\n", "the primary is back")
+
+
+def test_a_primary_that_hangs(server, cluster):
+    """Once that is known, neither writers nor the sweeper nor clients that wait for keys keep replicas from answering."""
+    read = ("LARDER.READ", "EVENTUAL", "GET", "k")
+    with server.connect() as c, server.connect() as blocked, server.connect() as writer:
+        c("SET", "k", "v")
+        cluster.follow()
+        blocked.send(encode(("BLPOP", "list", "0")))
+        wait.until(lambda: info(c, "clients")["blocked_clients"] == "1", "a client waits")
+        told = server.log_text().count("the primary is away")
+        cluster.freeze(cluster.primary)
+        try:
+            wait.until(lambda: server.log_text().count("the primary is away") > told, "it is noticed")
+            assert c(*read) == b"v"  # what the worker was waiting for then is over
+            writer.send(encode(("SET", "k", "w")))
+            for _ in range(30):
+                begun = time.monotonic()
+                assert c(*read) == b"v"
+                assert time.monotonic() - begun < 0.5
+                time.sleep(0.1)
+        finally:
+            cluster.thaw(cluster.primary)
+        wait.until(lambda: c.call("SET", "k", "x").raw == b"+OK\r\n", "the primary is back")
+        c("RPUSH", "list", "item")
+        assert blocked.read().plain() == [b"list", b"item"]
 
 
 def test_a_short_absence_is_a_pause(server, cluster):

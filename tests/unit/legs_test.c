@@ -28,6 +28,7 @@ static const struct protocol *const protocols[PROTOCOLS] = {&resp_protocol};
 
 static struct {
     atomic_int route[READ_MODES]; /* where reads of a mode go */
+    atomic_int then; /* ... and, when a replica has failed, the eventual ones from then on; 0: the same */
     atomic_llong age_us;
     atomic_bool away;
     atomic_int routes, failed[DATABASES];
@@ -64,6 +65,8 @@ void replicas_failed(struct replicas *r, uint32_t i, bool hangs, const char *why
 {
     (void)r, (void)hangs, (void)why;
     known.failed[i]++;
+    if (i && known.then)
+        known.route[READ_EVENTUAL] = known.then;
 }
 
 bool replicas_primary_away(struct replicas *r)
@@ -504,6 +507,10 @@ static void primary_away(void)
     known.away = true;
     ASK("LARDER.READ BOUNDED 500 GET who;LARDER.READ EVENTUAL GET who",
         "-STALE no database that can be reached is recent enough for this read " ONE);
+    /* One of the replicas as well: the other answers. */
+    known.then = 2;
+    break_store(&s, 1, (struct fault){.nth = 1});
+    ASK("LARDER.READ EVENTUAL GET who", TWO);
     fault_set(s.worlds[0].store, (struct fault){0});
     known.away = false;
     ASK("SET a 1;GET a", "+OK $1 1 ");
