@@ -102,7 +102,7 @@ static bool has_read(const struct http_call *x)
 }
 
 /* "Larder-Read: replica; lag=12": from the place that the running call reads, and how old that is at most, in
-   milliseconds, where it is known. */
+   milliseconds, where it is known. A server that only reads has a replica in the primary's place. */
 static void tell_place(const struct executor *s, struct http_call *x)
 {
     char line[64], age[32] = "";
@@ -111,9 +111,9 @@ static void tell_place(const struct executor *s, struct http_call *x)
         snprintf(age, sizeof age, "; %s=%lld", memory ? "age" : "lag",
                  (long long)(s->place_age_us + 999) / 1000);
     int n = snprintf(line, sizeof line, "Larder-Read: %s%s\r\n",
-                     memory     ? "memory"
-                     : s->place ? "replica"
-                                : "primary",
+                     memory                               ? "memory"
+                     : s->place || executor_only_reads(s) ? "replica"
+                                                          : "primary",
                      age);
     http_add_header(x, slice_of(line, (size_t)n));
 }

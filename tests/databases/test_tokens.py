@@ -184,6 +184,7 @@ def test_a_server_on_the_replica_alone(server, cluster, fleet):
         assert (answer.status, answer.error) == (503, "read_only")
         answer = web.get("/get/there", headers={"Larder-Consistency": "eventual", "Larder-Token": ""})
         assert answer.json == {"result": "yes"} and answer.headers["Larder-Token"]
+        assert re.fullmatch(r"replica(; lag=\d+)?|memory; age=\d+", answer.headers["Larder-Read"])
 
 
 def test_what_is_told_of_the_replica(server, cluster):
