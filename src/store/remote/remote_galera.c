@@ -278,10 +278,11 @@ static void lock(struct rstore *s, int64_t *numbers, size_t n)
 {
     struct rgalera *g = s->galera;
     size_t before = g->nheld, found = 0;
-    qsort(numbers, n, sizeof *numbers, ascending);
+    if (n)
+        qsort(numbers, n, sizeof *numbers, ascending);
     for (size_t i = 0; i < n; i++)
         if ((i == 0 || numbers[i] != numbers[i - 1]) &&
-            !bsearch(&numbers[i], g->held, before, sizeof *g->held, ascending))
+            !(before && bsearch(&numbers[i], g->held, before, sizeof *g->held, ascending)))
             numbers[found++] = numbers[i];
     if (found == 0)
         return;
@@ -347,7 +348,8 @@ void rgalera_lock_declared(struct rstore *s, const struct store_declared *d)
 {
     struct rgalera *g = s->galera;
     int64_t *numbers = numbers_of(s, d->keys, d->nkeys, g->nagain);
-    memcpy(numbers + d->nkeys, g->again, g->nagain * sizeof *numbers);
+    if (g->nagain)
+        memcpy(numbers + d->nkeys, g->again, g->nagain * sizeof *numbers);
     lock(s, numbers, d->nkeys + g->nagain);
     g->nagain = 0;
 }
@@ -382,7 +384,8 @@ static int by_seq(const void *a, const void *b)
 static void sort_seen(struct rgalera *g)
 {
     size_t kept = 0;
-    qsort(g->seen, g->nseen, sizeof *g->seen, by_seq);
+    if (g->nseen)
+        qsort(g->seen, g->nseen, sizeof *g->seen, by_seq);
     for (size_t i = 0; i < g->nseen; i++)
         if (i + 1 == g->nseen || g->seen[i].seq != g->seen[i + 1].seq) {
             g->seen[kept] = g->seen[i];
@@ -403,7 +406,8 @@ void rgalera_expect(struct rstore *s, struct key_row *const *rows, struct slice 
     sort_seen(g);
     size_t known = g->nseen;
     for (size_t i = 0; i < n; i++) {
-        const struct rgalera_seen *r = bsearch(&rows[i]->seq, g->seen, known, sizeof *g->seen, find_seq);
+        const struct rgalera_seen *r =
+            known ? bsearch(&rows[i]->seq, g->seen, known, sizeof *g->seen, find_seq) : NULL;
         char *text = arena_alloc(&s->arena, NUM_I64_CHARS);
         ret[i] = slice_of(text, num_format_i64(text, r ? r->version : -1));
     }
