@@ -5,13 +5,19 @@
    has the token of what the request came with, wrote and saw, under the name that was asked with. Where the
    request's writes are in the database's log is known only when they are committed: the head has the
    token that is known before, with room for the one that the server puts there then (command_result.token).
-   Each request stands alone: what an earlier
-   one on the same connection has written or seen counts only if its token says so. */
+   Each request stands alone: what an earlier one on the same connection has written or seen counts only if
+   its token says so.
+
+   A Larder-Token of another database, or of writes that a failover has lost, is refused: its client is told.
+   Upstash's clients take a token from good answers alone, and would be refused for ever: their request is
+   served from what there is, and the answer, with its new token, has Larder-Token-State: foreign or lost. */
 #include "http/http_internal.h"
 
 #include <stdio.h>
 
 #include "replica/token.h"
+
+#define UPSTASH_TOKEN "Upstash-Sync-Token"
 
 /* ---- requests ---- */
 
@@ -49,7 +55,7 @@ static struct slice find_token(struct http_call *x)
     static const struct {
         enum http_header header;
         const char *name;
-    } names[] = {{HTTP_LARDER_TOKEN, "Larder-Token"}, {HTTP_UPSTASH_SYNC_TOKEN, "Upstash-Sync-Token"}};
+    } names[] = {{HTTP_LARDER_TOKEN, "Larder-Token"}, {HTTP_UPSTASH_SYNC_TOKEN, UPSTASH_TOKEN}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct slice text = x->request.headers[names[i].header];
         if (!text.p)
@@ -79,6 +85,17 @@ void http_read_consistency(const struct http_api *a, struct http_call *x)
 
 /* ---- answers ---- */
 
+/* Goes on without the token, if the client could not get rid of it. */
+static bool forgive_token(struct http_call *x, const struct error *refusal)
+{
+    if (!x->token_name || strcmp(x->token_name, UPSTASH_TOKEN) != 0)
+        return false;
+    x->position = (struct position){.kind = POSITION_NONE};
+    http_add_header(x, refusal->code == ST_LOST ? SLICE("Larder-Token-State: lost\r\n")
+                                                : SLICE("Larder-Token-State: foreign\r\n"));
+    return true;
+}
+
 bool http_begin_reads(struct session *s, struct http_call *x, struct answer *a)
 {
     struct error refusal = {.code = ST_OK}, err;
@@ -87,7 +104,7 @@ bool http_begin_reads(struct session *s, struct http_call *x, struct answer *a)
     enum status st = x->token.n ? session_take_token(s, x->token, &refusal, &err) : ST_OK;
     if (st != ST_OK)
         reply_status(&a->json.base, st, &err);
-    else if (refusal.code != ST_OK)
+    else if (refusal.code != ST_OK && !forgive_token(x, &refusal))
         reply_error(&a->json.base, refusal.text);
     else
         return true;

@@ -222,11 +222,15 @@ static void add_consistency(struct buf *out, const struct route *r)
 /* Of an answer of success. */
 static void add_headers(struct buf *out)
 {
-    add(out, ",\"headers\":{\"Larder-Token\":{\"schema\":" STRING
-             ",\"description\":\"What the request came with, wrote and saw; when one was asked for.\"},"
-             "\"Larder-Read\":{\"schema\":" STRING
-             ",\"description\":\"Where a read was served from: primary; replica; lag=12 (at most so many "
-             "milliseconds behind); memory; age=3.\"}}");
+    add(out,
+        ",\"headers\":{\"Larder-Token\":{\"schema\":" STRING
+        ",\"description\":\"What the request came with, wrote and saw; when one was asked for.\"},"
+        "\"Larder-Token-State\":{\"schema\":" STRING
+        ",\"description\":\"Of an Upstash-Sync-Token that does not count: foreign (another database's) or "
+        "lost (a failover has lost what it stood for).\"},"
+        "\"Larder-Read\":{\"schema\":" STRING
+        ",\"description\":\"Where a read was served from: primary; replica; lag=12 (at most so many "
+        "milliseconds behind); memory; age=3.\"}}");
 }
 
 static void add_response(struct buf *out, const struct route *r, int status)

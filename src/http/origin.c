@@ -81,7 +81,7 @@ static void add_cors(struct http_call *x, struct slice origin, bool any)
     struct buf line = {0};
     buf_addf(&line,
              "Access-Control-Allow-Origin: %.*s\r\n%sAccess-Control-Expose-Headers: ETag, Larder-Read, "
-             "Larder-Token, Location, Preference-Applied, Upstash-Sync-Token\r\n",
+             "Larder-Token, Larder-Token-State, Location, Preference-Applied, Upstash-Sync-Token\r\n",
              any ? 1 : (int)origin.n, any ? "*" : origin.p, any ? "" : "Vary: Origin\r\n");
     http_add_header(x, buf_slice(&line));
     buf_release(&line);

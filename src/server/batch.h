@@ -25,7 +25,7 @@ struct batch_call {
     bool alone;    /* needs a transaction of its own */
     bool placed;   /* its answer tells where in the database's log it was: see command_result.token */
     /* Where it reads, as of the last routing (legs.h). */
-    int8_t leg;          /* 0: the primary, i: the replica i, LEG_MEMORY, ROUTE_NONE: nobody can answer it */
+    int16_t leg;         /* 0: the primary, i: the replica i, LEG_MEMORY, ROUTE_NONE: nobody can answer it */
     bool off_memory;     /* memory has failed it */
     bool on_primary;     /* a replica has failed it: it goes to no other */
     bool reads;          /* it only reads ... */

@@ -164,7 +164,7 @@ size_t legs_route(struct worker *w, struct batch_call *call)
 {
     if (!w->legs.routed)
         return call->client->protocol->declare(call);
-    call->leg = (int8_t)choose(w, call);
+    call->leg = (int16_t)choose(w, call);
     if (call->leg == ROUTE_NONE || call->leg == LEG_MEMORY)
         return 0;
     if (call->leg > 0)
@@ -298,7 +298,17 @@ bool legs_skip_primary(struct worker *w, struct error *err)
     return true;
 }
 
-void legs_begun(struct worker *w, const struct error *err)
+static void note_away(struct worker *w, struct leg_away *a, bool away)
+{
+    int64_t now = clock_mono_us(), most = (int64_t)worker_config(w)->failover_wait_ms * 1000;
+    if (!away)
+        a->since_us = 0;
+    else if (!a->since_us || now - a->seen_us > most)
+        a->since_us = now;
+    a->seen_us = now;
+}
+
+void legs_begun(struct worker *w, const struct error *err, const struct error *write_err)
 {
     struct legs *l = &w->legs;
     const struct store *store = engine_store(engine_of(w, 0));
@@ -311,12 +321,9 @@ void legs_begun(struct worker *w, const struct error *err)
         judge_age(w, &l->at[0]);
     if (!replicas_of(w))
         return;
-    int64_t now = clock_mono_us(), most = (int64_t)worker_config(w)->failover_wait_ms * 1000;
-    if (err->code != ST_IO)
-        l->away_since_us = 0;
-    else if (!l->away_since_us || now - l->away_seen_us > most)
-        l->away_since_us = now;
-    l->away_seen_us = now;
+    note_away(w, &l->away, err->code == ST_IO);
+    if (w->batch.write)
+        note_away(w, &l->away_to_write, err->code == ST_IO || write_err->code == ST_IO);
     if (err->code == ST_IO)
         replicas_failed(replicas_of(w), 0, false, err->text);
 }
@@ -350,10 +357,11 @@ static const struct error *enter_rewound(struct worker *w, const struct batch_ca
 {
     struct session_state *state = &call->client->session.state;
     const struct position *need = call->client->protocol->reads(call).need;
-    if (!need || !position_lost(engine_store(engine_of(w, 0)), need))
+    if (need != &state->position) /* a request's own, which it judges itself */
         return NULL;
-    if (need == &state->position)
-        state->position = (struct position){0};
+    if (!position_lost(engine_store(engine_of(w, 0)), need))
+        return NULL;
+    state->position = (struct position){0};
     w->executor.unreadable = true;
     (void)error_set(&w->legs.refusal, ST_REWOUND,
                     "a failover has lost writes that this client has seen acknowledged");
@@ -369,7 +377,9 @@ static const struct error *enter_nowhere(struct worker *w, const struct batch_ca
     bool late = call->deadline_us && now >= call->deadline_us;
     bool weak = call->reads && call->mode != READ_STRONG;
     int64_t patience = (int64_t)worker_config(w)->failover_wait_ms * 1000;
-    if (!late && (weak ? may_wait(w, call, now) : now - l->away_since_us < patience))
+    bool writes = call->client->protocol->may_write(call);
+    int64_t since = writes ? l->away_to_write.since_us : l->away.since_us;
+    if (!late && (weak ? may_wait(w, call, now) : now - since < patience))
         return hold(w, call);
     if (!weak)
         return write_err;
@@ -387,7 +397,7 @@ static bool is_nowhere(const struct worker *w, const struct batch_call *call, co
         return false;
     if (call->leg != 0)
         return call->leg == ROUTE_NONE;
-    if (!leg->begun)
+    if (!leg->begun || (write_err->code == ST_IO && call->client->protocol->may_write(call)))
         return leg->wanted && write_err->code == ST_IO && call->client->protocol->needs_database(call);
     /* What a primary admits is what its session happens to know: it has everything. */
     return engine_store(engine_of(w, 0))->replica && call->reads && leg->admitted.kind != POSITION_NONE &&

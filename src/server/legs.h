@@ -60,6 +60,11 @@ struct leg {
     struct position seen;     /* it has at most that; when the transaction has ended */
 };
 
+struct leg_away {
+    int64_t since_us; /* 0: it is not */
+    int64_t seen_us;  /* when that was noticed last */
+};
+
 struct legs {
     /* The running transaction. */
     bool on;          /* there is more to it than the primary, or its position is asked for */
@@ -79,11 +84,11 @@ struct legs {
     size_t ntokens, cap_tokens;
     struct error refusal; /* what a call is told that nobody can answer */
     /* Beyond it. */
-    bool placing;          /* the primary's store tells positions */
-    struct position known; /* the primary has at least that */
-    int64_t away_since_us; /* the primary has been away since; 0: it is not */
-    int64_t away_seen_us;  /* when that was noticed last */
-    int64_t retry_us;      /* held clients are tried again then */
+    bool placing;                  /* the primary's store tells positions */
+    struct position known;         /* the primary has at least that */
+    struct leg_away away;          /* the primary, for everybody ... */
+    struct leg_away away_to_write; /* ... for those who write: it may be back in between, and gone again */
+    int64_t retry_us;              /* held clients are tried again then */
 };
 
 #define LEG_MEMORY   READ_FROM_MEMORY /* no database: see exec/memory_reads.h */
@@ -111,8 +116,8 @@ bool legs_primary_away(const struct worker *w);
 /* The same before its leg begins: that does not, then. */
 bool legs_skip_primary(struct worker *w, struct error *err);
 
-/* The primary's leg has begun, or not. */
-void legs_begun(struct worker *w, const struct error *err);
+/* The primary's leg has begun, or not (err), or only to read (write_err, of one that was to write). */
+void legs_begun(struct worker *w, const struct error *err, const struct error *write_err);
 
 /* Around a call: its leg's view is the executor's meanwhile. write_err: the primary's. Returns what the call
    is to be told why it cannot write or read, of code ST_OK if it can; NULL: its client waits, the call does

@@ -302,7 +302,7 @@ static bool begin_primary(struct worker *w, struct transaction *t)
     legs_ask_positions(w);
     bool begun =
         !legs_skip_primary(w, &t->err) && transaction_begin(w, write, &t->write_err, &t->err) == ST_OK;
-    legs_begun(w, &t->err);
+    legs_begun(w, &t->err, &t->write_err);
     return begun;
 }
 

@@ -89,10 +89,22 @@ def test_a_token_of_another_database_is_refused(web, redis):
     answer = web.put("/keys/k", {"value": "w"}, headers={"Larder-Token": FOREIGN})
     assert (answer.status, answer.error) == (409, "foreign_token")
     for path, body in (("/", ["SET", "k", "w"]), ("/pipeline", [["SET", "k", "w"]]), ("/multi-exec", [["SET", "k", "w"]])):
-        answer = web.post(path, body, headers={"Upstash-Sync-Token": FOREIGN})
+        answer = web.post(path, body, headers={"Larder-Token": FOREIGN})
         assert answer.status == 409 and answer.json["error"].startswith("FOREIGNTOKEN ")
-        assert "Upstash-Sync-Token" not in answer.headers
+        assert "Larder-Token" not in answer.headers
     assert redis("GET", "k") == b"v"
+
+
+def test_who_cannot_get_rid_of_a_foreign_token_is_served(web, redis):
+    """Upstash's clients keep their token when a request fails, and would send it for ever."""
+    for path, body in (("/", ["INCR", "n"]), ("/pipeline", [["INCR", "n"]]), ("/multi-exec", [["INCR", "n"]])):
+        answer = web.post(path, body, headers={"Upstash-Sync-Token": FOREIGN})
+        assert (answer.status, answer.headers["Larder-Token-State"]) == (200, "foreign")
+        token = answer.headers["Upstash-Sync-Token"].strip()
+        assert token != FOREIGN
+        answer = web.post("/", ["GET", "n"], headers={"Upstash-Sync-Token": token, "Larder-Consistency": "session"})
+        assert answer.status == 200 and "Larder-Token-State" not in answer.headers
+    assert redis("GET", "n") == b"3"
 
 
 def test_each_request_stands_alone(web):

@@ -540,6 +540,10 @@ static void held(void)
     CHECK(pthread_create(&thread, NULL, come_back, &s) == 0);
     ASK("SET a 1;GET a", "+OK $1 1 ");
     pthread_join(thread, NULL);
+    /* The connection was lost, and is back when the transaction begins a second time, to read: the write is
+       held as well. */
+    break_store(&s, 0, (struct fault){.nth = 1});
+    ASK("SET a 2;GET a", "+OK $1 2 ");
     known.route[READ_SESSION] = ROUTE_NONE;
     known.away = true;
     CHECK(pthread_create(&thread, NULL, come_back, &s) == 0);
