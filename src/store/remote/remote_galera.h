@@ -20,7 +20,7 @@ struct rgalera {
 
 static inline bool rgalera(const struct rstore *s)
 {
-    return s->conn->galera.on;
+    return s->conn && s->conn->galera.on;
 }
 
 void rgalera_release(struct rstore *s);
