@@ -1,7 +1,8 @@
 /* Stores that tell positions (store/position.h): of a primary's commits, of a replica's snapshots.
 
    Primary: with `want` on, a commit brings its position in the round trip that it is (behind COMMIT, in the
-   same packet), and so does a transaction that only read, behind its snapshot.
+   same packet), and so does a transaction that only read, behind its snapshot, or that could have written and
+   changed nothing, behind its end.
    Replica (store_options.replica): store_begin(STORE_READ) reads how far the replica has got, then takes its
    snapshot, so that the snapshot has at least that (`admitted`); `seen`, asked for when the transaction ends,
    is a position that the snapshot has not more than: what a client may have seen. */

@@ -11,7 +11,9 @@
    (pg_last_wal_receive_lsn()) is at least what it is just replaying. MariaDB     the same rows. Primary, a
    transaction that only reads, behind the snapshot: what can be seen has been written to the log, though it
    need not be flushed, because others may commit with synchronous_commit = off: pg_current_wal_insert_lsn();
-   MariaDB writes the binary log before a commit can be seen: @@gtid_current_pos. Primary, behind COMMIT:
+   MariaDB writes the binary log before a commit can be seen: @@gtid_current_pos. The same of a transaction
+   that could have written and changed nothing (SET ... NX of a key that is there), behind its ROLLBACK: it
+   has no place in the log of its own, and has waited for no flush. Primary, behind COMMIT:
    pg_current_wal_flush_lsn() when the commit waited for the flush, else the insert position; @@last_gtid. It
    is told when the COMMIT before it was answered; if the question itself fails, the commit stands and its
    position is not known.
@@ -195,10 +197,11 @@ static struct position replayed(const struct rposition *p)
 void rposition_before(struct rstore *s)
 {
     struct rposition *p = &s->pos;
+    p->seen = (struct position){0};
     if (!p->replica) /* it has everything */
         return;
     forget(p);
-    p->admitted = p->seen = (struct position){0};
+    p->admitted = (struct position){0};
     ask(s, before_text[s->conn->dialect], take_before);
     remote_part(s->conn);
 }
@@ -252,7 +255,9 @@ void rposition_commit(struct rstore *s)
     if (!s->pos.wanted || s->pos.replica)
         return;
     s->pos.behind = (struct position){0};
-    if (!rtext_postgres(s))
+    if (!s->dirty)
+        ask(s, written_text[s->conn->dialect], take_written);
+    else if (!rtext_postgres(s))
         ask(s, last_gtid_text, take_written);
     else if (s->soon || s->asked == TXN_LAZY)
         ask(s, written_text[REMOTE_POSTGRES], take_written);

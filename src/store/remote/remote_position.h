@@ -57,7 +57,7 @@ enum status rposition_begun(struct rstore *s, struct error *err) MUST_CHECK;
    that the snapshot is of tells. */
 int64_t rposition_clock(struct rstore *s, int64_t told_us);
 
-/* Queued behind COMMIT, and when it has run. */
+/* Queued behind COMMIT, or behind ROLLBACK where nothing was changed, and when it has run. */
 void rposition_commit(struct rstore *s);
 void rposition_committed(struct rstore *s);
 

@@ -218,6 +218,21 @@ void rstore_begin_write(struct rstore *s)
     s->begun = true;
 }
 
+/* The end of a transaction that changed nothing: nothing depends on it. But of one that could have written,
+   what it has seen is asked for behind it, where positions are wanted. */
+static void end_unchanged(struct rstore *s)
+{
+    struct error ignored;
+    remote_add_text(s->conn, "ROLLBACK");
+    if (s->asked == TXN_READ || !s->pos.wanted || s->pos.replica) {
+        remote_post(s->conn);
+        return;
+    }
+    rposition_commit(s);
+    if (rstore_run(s, &ignored) == ST_OK)
+        rposition_committed(s);
+}
+
 static void do_rollback(struct store *base)
 {
     struct rstore *s = rstore_of(base);
@@ -229,10 +244,8 @@ static void do_rollback(struct store *base)
     s->dropped = -1;
     s->careful |= s->failed == ST_CONFLICT;
     bool guarded = s->begun && s->conn && s->galera && s->galera->guarded;
-    if (s->begun && s->conn && !guarded && !s->dirty &&
-        s->failed == ST_OK) { /* nothing depends on how it ends */
-        remote_add_text(s->conn, "ROLLBACK");
-        remote_post(s->conn);
+    if (s->begun && s->conn && !guarded && !s->dirty && s->failed == ST_OK) {
+        end_unchanged(s);
     } else if (s->begun && s->conn) {
         /* What was queued may fail, and the rollback behind it is not run then. */
         for (int i = 0; i < 2 && !s->conn->lost; i++) {
