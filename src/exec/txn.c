@@ -54,6 +54,11 @@ bool txn_open(const struct session *s)
     return s->state.txn.phase == TXN_OPEN;
 }
 
+bool txn_watches(const struct session *s)
+{
+    return s->state.txn.nwatches > 0;
+}
+
 bool txn_running(const struct session *s)
 {
     return s->state.txn.phase == TXN_RUNNING;
@@ -332,6 +337,11 @@ static enum status watch(struct call *c)
     }
     reply_ok(c->reply);
     return ST_OK;
+}
+
+bool txn_begins_watch(const struct command *cmd)
+{
+    return cmd->fn == watch;
 }
 
 /* Inside EXEC nothing is watched any more. */

@@ -17,6 +17,9 @@ struct session;
 /* Between MULTI and EXEC, the queue not being run yet. */
 bool txn_open(const struct session *s);
 
+/* Whether keys are watched, in or before a transaction. */
+bool txn_watches(const struct session *s);
+
 /* Inside EXEC: a blocking command must not block. */
 bool txn_running(const struct session *s);
 
@@ -37,6 +40,9 @@ bool txn_is_exec(const struct command *cmd);
 /* Whether commands behind this one are queued, if it is well; are not any more. */
 bool txn_opens(const struct command *cmd);
 bool txn_closes(const struct command *cmd);
+
+/* Whether keys are watched behind this one. */
+bool txn_begins_watch(const struct command *cmd);
 
 /* Whether cmd is EXEC and something in the queue may write. */
 bool txn_may_write(const struct session *s, const struct command *cmd);

@@ -123,7 +123,8 @@ struct client_progress {
 struct client_route {
     uint64_t number;      /* of the routing that this is of */
     int leg;              /* of the last one that others are to follow */
-    bool queues;          /* MULTI has come */
+    bool queues;          /* MULTI has come ... */
+    bool watches;         /* ... WATCH */
     bool strayed;         /* so has something that does not only read */
     struct position seen; /* what those have seen that memory serves */
 };

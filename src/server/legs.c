@@ -145,8 +145,10 @@ static int choose(struct worker *w, struct batch_call *call)
     if (at->number != w->legs.number)
         *at = (struct client_route){
             .number = w->legs.number, .leg = LEG_UNROUTED, .queues = txn_open(&call->client->session)};
+    r.replica &= !at->watches;
     call->reads = r.replica;
     call->mode = (uint8_t)r.how.mode;
+    at->watches |= call->cmd && txn_begins_watch(call->cmd);
     if (is_queued(at, call))
         return 0;
     int leg = 0;

@@ -1,5 +1,6 @@
 """Reads of all modes over a primary and its replicas: who answers, in which order, and what failures cost."""
 
+import contextlib
 import itertools
 import threading
 import time
@@ -61,6 +62,18 @@ def served(c):
     return {k[13:]: {place: int(n) for place, n in (pair.split("=") for pair in v.split(","))} for k, v in lines.items()}
 
 
+@contextlib.contextmanager
+def standing_still(cluster):
+    """Nothing is replayed meanwhile."""
+    cluster.pause(0)
+    cluster.pause(1)
+    try:
+        yield
+    finally:
+        cluster.resume(0)
+        cluster.resume(1)
+
+
 def test_pipelines_of_all_modes_answer_in_order(server, cluster):
     with server.connect() as c:
         c("CONFIG", "RESETSTAT")
@@ -96,18 +109,12 @@ def test_pipelines_of_all_modes_answer_in_order(server, cluster):
 
 
 def test_a_session_reads_what_it_has_written(server, cluster):
-    cluster.pause(0)
-    cluster.pause(1)
-    try:
-        with server.connect() as c:
-            c("LARDER.CONSISTENCY", "SESSION")
-            for i in range(100):
-                c("SET", "k", str(i))
-                assert c("GET", "k") == str(i).encode()
-                assert plain(c, ("SET", "k", f"{i}b"), ("GET", "k")) == [b"OK", f"{i}b".encode()]
-    finally:
-        cluster.resume(0)
-        cluster.resume(1)
+    with standing_still(cluster), server.connect() as c:
+        c("LARDER.CONSISTENCY", "SESSION")
+        for i in range(100):
+            c("SET", "k", str(i))
+            assert c("GET", "k") == str(i).encode()
+            assert plain(c, ("SET", "k", f"{i}b"), ("GET", "k")) == [b"OK", f"{i}b".encode()]
 
 
 def test_a_session_never_goes_back(server, cluster):
@@ -127,16 +134,44 @@ def test_a_session_never_goes_back(server, cluster):
 
 
 def test_transactions_are_strong(server, cluster):
-    cluster.pause(0)
-    cluster.pause(1)
-    try:
-        with server.connect() as c, server.connect() as other:
-            c("LARDER.CONSISTENCY", "EVENTUAL")
-            other("SET", "k", "fresh")
-            assert plain(c, ("MULTI",), ("GET", "k"), ("EXEC",), ("GET", "k")) == [b"OK", b"QUEUED", [b"fresh"], None]
-    finally:
-        cluster.resume(0)
-        cluster.resume(1)
+    with standing_still(cluster), server.connect() as c, server.connect() as other:
+        c("LARDER.CONSISTENCY", "EVENTUAL")
+        other("SET", "k", "fresh")
+        assert plain(c, ("MULTI",), ("GET", "k"), ("EXEC",), ("GET", "k")) == [b"OK", b"QUEUED", [b"fresh"], None]
+
+
+@pytest.mark.parametrize("mode", ["EVENTUAL", "BOUNDED 60000"])
+@pytest.mark.parametrize("pipelined", [False, True])
+def test_what_is_read_behind_a_watch_is_what_is_watched(server, cluster, mode, pipelined):
+    """Replicas have not replayed the last write: who reads there what it watches on the primary would lose it."""
+    with server.connect() as other, server.connect() as c:
+        other("SET", "n", "1")
+        cluster.follow()
+        c("LARDER.CONSISTENCY", *mode.split())
+        assert c("GET", "n") == b"1"
+        with standing_still(cluster):
+            other("SET", "n", "5")
+            calls = [("WATCH", "n"), ("GET", "n")]
+            assert (plain(c, *calls) if pipelined else [c(*call) for call in calls]) == [b"OK", b"5"]
+            c("MULTI")
+            c("SET", "n", "6")
+            assert c("EXEC") == [b"OK"]
+            assert c("GET", "n") == b"1"
+
+
+def test_a_write_that_changes_nothing_has_seen_something(server, cluster):
+    """What a refused SET has found there is found by the session's next read, too."""
+    with server.connect() as other:
+        other("SET", "before", "v")
+        cluster.follow()
+        with standing_still(cluster):
+            other("SET", "k", "v")
+            for refused in (("SET", "k", "w", "NX"), ("RENAMENX", "before", "k"), ("EXPIRE", "k", "100", "XX")):
+                with server.connect() as c:
+                    c("LARDER.CONSISTENCY", "SESSION")
+                    assert c("GET", "before") == b"v"
+                    assert c(*refused) in (None, 0)
+                    assert c("GET", "k") == b"v"
 
 
 def test_replicas_that_hang_cost_one_timeout(server, cluster):
