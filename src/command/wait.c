@@ -33,11 +33,10 @@ static bool may_wait(const struct call *c)
 }
 
 /* Learns where this client's writes are. Inside EXEC, that would be asked for behind writes that are not
-   committed. */
+   committed. What a failover has lost no replica will ever have. */
 static enum status place_writes(struct call *c)
 {
-    struct position p;
-    return c->executor->server->replicas && !txn_running(c->session) ? session_position(c, &p) : ST_OK;
+    return c->executor->server->replicas && !txn_running(c->session) ? session_placed(c) : ST_OK;
 }
 
 static bool read_timeout(struct call *c, int i, int64_t *ret_us)

@@ -60,6 +60,18 @@ enum status session_position(struct call *c, struct position *ret)
     return ST_OK;
 }
 
+enum status session_placed(struct call *c)
+{
+    struct session_state *state = &c->session->state;
+    struct position p;
+    enum status st = session_position(c, &p);
+    if (st != ST_OK || !position_lost(engine_store(c->executor->engine), &p))
+        return st;
+    state->position = (struct position){0};
+    state->unplaced = true;
+    return error_set(c->err, ST_REWOUND, SESSION_LOST_TEXT);
+}
+
 enum status session_take_token(struct session *s, struct slice text, struct error *refusal, struct error *err)
 {
     struct store *store = engine_store(s->executor->engines[0]);

@@ -42,6 +42,13 @@ const struct command *reads_inside(const struct command *cmd, const struct slice
    it. POSITION_NONE: nothing, or a store that tells no positions. */
 enum status session_position(struct call *c, struct position *ret) MUST_CHECK;
 
+/* The same for who waits for it to be replayed. ST_REWOUND: a failover has lost something of it, of which the
+   session is told once, and goes on from what there is. */
+enum status session_placed(struct call *c) MUST_CHECK;
+
+/* What a session is told, once, of which a failover has lost something (ST_REWOUND). */
+#define SESSION_LOST_TEXT "a failover has lost writes that this client has seen acknowledged"
+
 /* Merges the position of a token into what the session has written or seen. Whether it lies on the history of
    this database, the primary's store knows: one that a failover has cut off must be neither waited for nor
    taken for reached. A token that is no good changes nothing, and is told in *refusal (code ST_OK: it is

@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "engine/recent.h"
 #include "exec/memory_reads.h"
+#include "exec/reads.h"
 #include "exec/txn.h"
 #include "replica/replicas.h"
 #include "replica/token.h"
@@ -365,8 +366,7 @@ static const struct error *enter_rewound(struct worker *w, const struct batch_ca
         return NULL;
     state->position = (struct position){0};
     w->executor.unreadable = true;
-    (void)error_set(&w->legs.refusal, ST_REWOUND,
-                    "a failover has lost writes that this client has seen acknowledged");
+    (void)error_set(&w->legs.refusal, ST_REWOUND, SESSION_LOST_TEXT);
     return &w->legs.refusal;
 }
 

@@ -142,6 +142,8 @@ class Tokens:
         self.goes_on = stand.servers[0].connect()
         self.goes_on("LARDER.CONSISTENCY", "SESSION")
         self.goes_on("SET", name, 1)
+        self.waits = stand.servers[0].connect()
+        self.waits("SET", name, 1)
         with stand.servers[1].http() as http:
             answer = http.put(f"/keys/{name.decode()}-http", b"1", headers={"Larder-Consistency": "session"})
             self.http_token = answer.headers["Larder-Token"]
@@ -165,6 +167,10 @@ class Tokens:
             assert connection.error("GET", self.name).startswith("LOSTWRITES ")
             assert connection("GET", self.name) is None  # it was told
         assert self.goes_on("GET", "in between") == b"1"
+        self.waits("SET", "in between", 2)
+        assert self.waits.error("WAIT", 1, 10).startswith("LOSTWRITES ")
+        self.waits("SET", "in between", 3)
+        assert self.waits("WAIT", 1, 30000) == 1
         for server in self.stand.servers:
             for token in (self.token.decode(), self.http_token):
                 with server.http() as http:
