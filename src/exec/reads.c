@@ -106,7 +106,8 @@ struct reads reads_of(const struct session *s, const struct command *cmd, const 
 {
     struct reads r = {.how = s->state.consistency, .need = &s->state.position, .unplaced = s->state.unplaced};
     cmd = reads_inside(cmd, &argv, &argc, &r.how);
-    r.replica = cmd && reads_only(cmd) && !txn_open(s) && !txn_watches(s);
+    r.replica = cmd && reads_only(cmd) && !txn_open(s);
+    r.watches = txn_watches(s);
     r.by_key = cmd && reads_by_key(cmd);
     return r;
 }

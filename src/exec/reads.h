@@ -10,11 +10,11 @@
 struct session;
 
 struct reads {
-    /* It only reads, outside of MULTI and while nothing is watched, and waits for nothing: a replica may
-       answer it. (What is read behind WATCH is what EXEC writes by: were it older than what is watched, an
-       update of another client in between would be lost.) */
-    bool replica;
-    bool by_key; /* it reads nothing but the keys that it names */
+    bool replica; /* it only reads, outside of MULTI, and waits for nothing: a replica may answer it ... */
+    bool by_key;  /* ... and it reads nothing but the keys that it names */
+    /* ... but while keys are watched it does not: what is read then is what EXEC writes by, and were it older
+       than what is watched, an update of another client in between would be lost. */
+    bool watches;
     struct consistency how;
     const struct position *need; /* what its client has written or seen; NULL: nothing */
     bool unplaced;               /* ... and something more, of which nobody knows where it is in the log */

@@ -146,7 +146,8 @@ static int choose(struct worker *w, struct batch_call *call)
     if (at->number != w->legs.number)
         *at = (struct client_route){
             .number = w->legs.number, .leg = LEG_UNROUTED, .queues = txn_open(&call->client->session)};
-    r.replica &= !at->watches;
+    if (r.watches || at->watches)
+        call->on_primary = call->off_memory = true;
     call->reads = r.replica;
     call->mode = (uint8_t)r.how.mode;
     at->watches |= call->cmd && txn_begins_watch(call->cmd);
