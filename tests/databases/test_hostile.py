@@ -125,7 +125,8 @@ def test_nothing_is_wrong_while_everything_fails(fleet, own, on_own):
             wait.until(lambda: crowd.acknowledged() > before + LEAST or crowd.problems, "work goes on")
             print(f"{len(faults.done)} faults in {time.monotonic() - begun:.0f} s; {crowd.report()}")
         assert not crowd.findings()
-        assert sum(w.done["unknown"] for w in crowd.workloads) > 0
+        # Nothing may be unknown in the end: clients gather at the server that first has a database again, and faults may miss it.
+        assert sum(w.done["unknown"] + w.done["failed"] for w in crowd.workloads) > 0
         for server in site.servers:
             server.stop()
         site.servers[0].check()
