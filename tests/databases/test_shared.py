@@ -19,6 +19,23 @@ def several(fleet, data):
     return [fleet.larder(data=data) for _ in range(SERVERS)]
 
 
+def test_databases_change_places_while_another_server_sweeps(fleet, data):
+    """What a server's own transactions have read of the databases' places is not what its clients' reads go by."""
+    a, b = (fleet.larder("--workers", "1", "--sweep-interval", "10ms", data=data) for _ in range(2))
+    with a.connect() as writer, b.connect() as reader:
+        writer("SET", "k", "0")
+        writer("SELECT", 1)
+        writer("SET", "k", "1")
+        writer("SELECT", 7)
+        for i in range(10):  # either of the two sweeps
+            writer("SET", "trash", i)
+            writer("FLUSHDB")
+            assert reader("GET", "k") == str(i % 2).encode()
+            writer("SWAPDB", 0, 1)
+            wait.until(lambda: data.query("SELECT count(*) FROM larder_key") == [["2"]], "what was flushed is swept")
+            assert reader("GET", "k") == reader("GET", "k") == str(1 - i % 2).encode()
+
+
 def test_what_one_writes_the_others_read(several):
     a, b, c = (s.connect() for s in several)
     a("SET", "k", "1")

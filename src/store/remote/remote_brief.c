@@ -160,6 +160,7 @@ enum status rbrief_widen(struct rstore *s, struct error *err)
     for (uint32_t i = 0; st == ST_OK && i < s->databases; i++)
         same &= numbers[i] == s->told[i].number;
     same &= sum_of(&f) == b->sum;
+    s->mapped = st == ST_OK && same;
     s->now_us = now_us;
     rread_release(&f);
     if (st == ST_OK && !same) {

@@ -144,6 +144,7 @@ enum status rshared_ask(struct rstore *s, bool write, const struct store_declare
 {
     struct rlisting l = {.dbs = s->told, .n = s->databases};
     int64_t next = s->next_number;
+    s->mapped = false; /* until the caller has loaded what is told now */
     memset(s->stripes, 0, sizeof s->stripes);
     s->everything = write && d->everything;
     rposition_before(s);
@@ -170,7 +171,7 @@ enum status rshared_ask(struct rstore *s, bool write, const struct store_declare
         return st;
     s->next_number = next;
     s->now_us = rposition_clock(s, l.now_us);
-    s->told_valid = s->mapped = true;
+    s->told_valid = true;
     return ST_OK;
 }
 

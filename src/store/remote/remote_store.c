@@ -422,6 +422,7 @@ static enum status do_load_dbs(struct store *base, struct db_row *dbs, size_t n,
     int64_t next;
     if (s->told_valid && n <= s->databases) { /* read when the transaction began */
         memcpy(dbs, s->told, n * sizeof *dbs);
+        s->mapped = s->shared;
         *ret_next_number = (uint32_t)s->next_number;
         return ST_OK;
     }

@@ -68,7 +68,10 @@ struct rstore {
     bool everything;                /* all of them are */
     struct db_row *told;            /* the databases as the caller knows them */
     bool told_valid;
-    bool mapped; /* told has the numbers of the databases as they were in a transaction that ended well */
+    /* told has the numbers of the databases as the caller has them, from a transaction that ended well. Not
+       behind one of our own (a step of the sweeper): who asks for a key by the number that its database had
+       before would get that of another one, if the two have changed places. */
+    bool mapped;
     struct rbrief brief;
     int64_t now_us;
     int first_host;         /* of the URL's that is tried next */
