@@ -34,7 +34,15 @@ bool sessions_are_shared(const struct config *c)
     return remote_is_url(c->store) && !remote_is_exclusive(c->store);
 }
 
-static enum status open_store(const struct config *c, bool joins, struct store **ret, struct error *err)
+/* What follows the replicas is there when all sessions are. */
+static bool primary_away(void *arg)
+{
+    const struct sessions *s = arg;
+    return s->replicas && replicas_primary_away(s->replicas);
+}
+
+static enum status open_store(const struct config *c, struct sessions *s, bool joins, struct store **ret,
+                              struct error *err)
 {
     struct store_options options = store_options(c);
     const struct journal_options journal = {.max_bytes = c->journal_max,
@@ -44,6 +52,8 @@ static enum status open_store(const struct config *c, bool joins, struct store *
                                             .away_ms = (uint32_t)c->store_timeout_ms};
     bool plain = remote_is_url(c->store) && (c->journal_max == 0 || sessions_are_shared(c));
     options.joins = joins;
+    options.away = primary_away;
+    options.away_arg = s;
     return plain ? store_open(&options, ret, err) : journal_store_open(&options, &journal, ret, err);
 }
 
@@ -67,14 +77,14 @@ static bool asked_to_stop(const sigset_t *stops, int64_t ms)
 
 /* A database server may be started after us, or be starting: it is tried for as long as store-wait says.
  *ret_stop: a signal came meanwhile. */
-static enum status open_patiently(const struct config *c, const sigset_t *stops, struct store **ret,
+static enum status open_patiently(const struct config *c, const sigset_t *stops, struct sessions *s,
                                   bool *ret_stop, struct error *err)
 {
     const struct remote_options probe = {.url = c->store, .connect_ms = PROBE_MS};
     int64_t begun = clock_mono_us(), told = begun - WAIT_TELL_US, pause = WAIT_MIN_MS;
     char text[2 * sizeof err->text];
     for (;;) {
-        enum status st = open_store(c, false, ret, err);
+        enum status st = open_store(c, s, false, &s->stores[0], err);
         int64_t now = clock_mono_us(), left = (int64_t)c->store_wait_ms - (now - begun) / 1000;
         if (st != ST_IO || !remote_is_url(c->store) || left <= 0 || remote_refuses(&probe))
             return st;
@@ -107,8 +117,7 @@ static enum status open_workers(const struct config *c, const sigset_t *stops, s
     const struct engine_options limits = {.databases = (uint32_t)c->databases,
                                           .cache_memory = c->cache_memory / s->n};
     for (uint32_t i = 0; i < s->n && st == ST_OK; i++) {
-        st = i ? open_store(c, true, &s->stores[i], err)
-               : open_patiently(c, stops, &s->stores[i], ret_stop, err);
+        st = i ? open_store(c, s, true, &s->stores[i], err) : open_patiently(c, stops, s, ret_stop, err);
         if (st == ST_OK)
             st = engine_new(s->stores[i], &limits, &s->engines[i], err);
     }
@@ -170,6 +179,7 @@ enum status sessions_open(const struct config *c, const struct replica_urls *url
 void sessions_close(struct sessions *s)
 {
     replicas_stop(s->replicas);
+    s->replicas = NULL;
     for (uint32_t i = 0; i < s->n * s->each; i++) {
         engine_free(s->replica_engines[i]);
         store_close(s->replica_stores[i]);

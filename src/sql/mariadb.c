@@ -338,16 +338,9 @@ static enum status fail_statement(struct mariadb *m, const struct request *q, st
 static enum status await_answer(struct mariadb *m, struct error *err)
 {
     struct pollfd fd = {(int)mysql_get_socket(m->conn), POLLIN, 0};
-    int64_t until = clock_mono_us() + (int64_t)m->base.timeout_ms * 1000, left;
     if (m->base.timeout_ms == 0)
         return ST_OK;
-    while ((left = until - clock_mono_us()) > 0) {
-        int n = poll(&fd, 1, (int)(left / 1000) + 1);
-        if (n > 0 || (n < 0 && errno != EINTR))
-            return ST_OK; /* what it is, reading tells */
-    }
-    m->base.lost = true;
-    return error_set(err, ST_IO, "%s: no answer within %u ms", m->base.place, m->base.timeout_ms);
+    return remote_wait(&m->base, &fd, clock_mono_us() + (int64_t)m->base.timeout_ms * 1000, err);
 }
 
 static enum status run_packet(struct mariadb *m, size_t packet, struct slice text, size_t *next,

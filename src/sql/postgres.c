@@ -244,14 +244,11 @@ static enum status wait_result(struct postgres *p, int64_t deadline, struct erro
             return lost(p, err);
         if (unsent == 0 && !PQisBusy(p->conn))
             return ST_OK;
-        int64_t left = (deadline - clock_mono_us() + 999) / 1000;
         struct pollfd fd = {PQsocket(p->conn), (short)(unsent ? POLLIN | POLLOUT : POLLIN), 0};
-        int n = left > 0 ? poll(&fd, 1, left > INT32_MAX ? INT32_MAX : (int)left) : 0;
-        if (n == 0) {
-            p->base.lost = true;
-            return error_set(err, ST_IO, "%s: no answer within %u ms", p->base.place, p->base.timeout_ms);
-        }
-        if (n > 0 && (fd.revents & ~POLLOUT) && !PQconsumeInput(p->conn))
+        enum status st = remote_wait(&p->base, &fd, deadline, err);
+        if (st != ST_OK)
+            return st;
+        if ((fd.revents & ~POLLOUT) && !PQconsumeInput(p->conn))
             return lost(p, err);
     }
 }

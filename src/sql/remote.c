@@ -1,13 +1,16 @@
 #include "sql/remote.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "sql/remote_internal.h"
 
 #define PREFIX      "larder_"
 #define IDLE_MIN_MS 10000
+#define LOOK_MS     100 /* between two looks whether a server that does not answer is away */
 
 typedef enum status open_fn(const struct remote_options *o, const struct url *u, struct remote **ret,
                             struct error *err);
@@ -99,9 +102,32 @@ enum status remote_init(struct remote *c, const struct remote_options *o, const 
         return error_set(err, ST_INVALID, "mode=%s: known are shared and exclusive", mode);
     snprintf(c->prefix, sizeof c->prefix, "%s", prefix);
     c->timeout_ms = o->timeout_ms;
+    c->away = o->away;
+    c->away_arg = o->away_arg;
     const char *host = u->nhosts && u->hosts[0].name[0] ? u->hosts[0].name : "localhost";
     snprintf(c->place, sizeof c->place, "%s on %s", u->database ? u->database : "the database", host);
     return ST_OK;
+}
+
+enum status remote_wait(struct remote *c, struct pollfd *fd, int64_t deadline_us, struct error *err)
+{
+    bool asks = c->away && !c->patient;
+    for (;;) {
+        int64_t left = (deadline_us - clock_mono_us() + 999) / 1000, most = asks ? LOOK_MS : INT32_MAX;
+        int n = left > 0 ? poll(fd, 1, (int)(left < most ? left : most)) : 0;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n != 0) /* what it is, reading tells */
+            return ST_OK;
+        if (left <= most) {
+            c->lost = true;
+            return error_set(err, ST_IO, "%s: no answer within %u ms", c->place, c->timeout_ms);
+        }
+        if (asks && c->away(c->away_arg)) {
+            c->lost = true;
+            return error_set(err, ST_IO, "%s: it is away, and has not answered yet", c->place);
+        }
+    }
 }
 
 unsigned remote_idle_ms(const struct remote *c)

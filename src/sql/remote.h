@@ -104,6 +104,9 @@ struct request {
 
 struct remote;
 
+/* Another's knowledge, which is asked for while an answer does not come. */
+typedef bool remote_away_fn(void *arg);
+
 struct remote_ops {
     void (*close)(struct remote *c);
     void (*add)(struct remote *c, const struct request *r);
@@ -135,6 +138,9 @@ struct remote {
     int host;       /* which of the URL's it is, from remote_options.first_host on. MariaDB alone */
     struct remote_node galera;
     uint32_t timeout_ms;  /* of an answer */
+    remote_away_fn *away; /* whether the server is known to be away: then it is not waited for ... */
+    void *away_arg;
+    bool patient;         /* ... but for this: what became of it could not be told */
     uint64_t round_trips; /* that were waited for */
     char schema[64];      /* where the tables are, PostgreSQL only; empty: as the search path has it */
     char prefix[64];      /* of the tables' names: "larder_" */
@@ -146,10 +152,12 @@ struct remote_options {
     const char *url; /* postgres://, postgresql://, mysql://, mariadb:// */
     uint32_t connect_ms;
     uint32_t timeout_ms;
-    bool again;     /* this process has had one: that the server is as it must be is known */
-    bool replica;   /* of several hosts, one that can only be read ... */
-    bool any;       /* ... rather than another */
-    int first_host; /* of the URL's, that is tried: modulo their number. MariaDB alone */
+    bool again;           /* this process has had one: that the server is as it must be is known */
+    bool replica;         /* of several hosts, one that can only be read ... */
+    bool any;             /* ... rather than another */
+    int first_host;       /* of the URL's, that is tried: modulo their number. MariaDB alone */
+    remote_away_fn *away; /* NULL: nobody knows */
+    void *away_arg;
 };
 
 /* Whether a URL is one of ours. */

@@ -135,11 +135,13 @@ struct store_options {
     const char *url; /* sqlite:PATH, a bare path, postgres://..., mysql://... */
     enum durability durability;
     uint32_t databases;
-    uint64_t page_cache; /* bytes the database's own cache may take */
-    uint32_t busy_ms;    /* how long opening waits for another process's lock; afterwards nothing waits */
-    uint32_t timeout_ms; /* how long a database server may take for an answer; 0: 10 s */
-    uint32_t lease_ms;   /* see lease.h */
-    bool read_only;      /* for inspection: no lock, no migration */
+    uint64_t page_cache;     /* bytes the database's own cache may take */
+    uint32_t busy_ms;        /* how long opening waits for another process's lock; afterwards nothing waits */
+    uint32_t timeout_ms;     /* how long a database server may take for an answer; 0: 10 s */
+    uint32_t lease_ms;       /* see lease.h */
+    bool (*away)(void *arg); /* it is known not to answer: only commits wait to the end. NULL: unknown */
+    void *away_arg;
+    bool read_only; /* for inspection: no lock, no migration */
     /* Of the two sessions of a store with a journal on a database server: the one that writes, and the one
        that reads beside it. What such a store remembers outlives a lost connection, unless another server
        has had the tables meanwhile: then everything is ST_LOCKED from there on. */

@@ -270,6 +270,29 @@ def test_a_primary_that_hangs(server, cluster):
         assert blocked.read().plain() == [b"list", b"item"]
 
 
+def test_what_waits_for_a_primary_that_hangs_is_given_up(shared_fleet, cluster):
+    """A strong read is on its way when it hangs: nobody waits for store-timeout."""
+    data = cluster.data()
+    options = ("--workers", "1", "--failover-wait", "1s", "--cache-memory", "0", "--store-timeout", "100s")
+    store = Behind(data, cluster.url(data.name, cluster.primary))
+    server = shared_fleet.larder(*options, *cluster.replica_options(data.name), data=store)
+    in_rotation(server, 2)
+    with server.connect() as c, server.connect() as strong:
+        c("SET", "k", "v")
+        cluster.follow()
+        cluster.freeze(cluster.primary)
+        try:
+            strong.send(encode(("GET", "k")))
+            begun = time.monotonic()
+            assert c("LARDER.READ", "EVENTUAL", "GET", "k") == b"v"
+            assert strong.read().is_error
+            assert time.monotonic() - begun < 50
+        finally:
+            cluster.thaw(cluster.primary)
+        wait.until(lambda: c.call("SET", "k", "x").raw == b"+OK\r\n", "the primary is back")
+    server.stop()
+
+
 def test_a_short_absence_is_a_pause(server, cluster):
     said = []
 

@@ -279,7 +279,9 @@ static enum status send_commit(struct rstore *s, struct error *err)
     struct request commit = {.text = "COMMIT", .ret_changed = &done};
     remote_add(s->conn, &commit);
     rposition_commit(s);
+    s->conn->patient = true; /* given up, it might have been made or not */
     enum status st = rstore_run(s, err);
+    s->conn->patient = false;
     if (done >= 0 && (st == ST_IO || st == ST_BUSY))
         st = ST_OK; /* it was answered: what failed is the question behind it */
     if (st == ST_OK)
@@ -624,6 +626,8 @@ enum status remote_store_open(const struct store_options *o, struct store **ret,
     s->url = mem_strdup(o->url);
     s->timeout_ms = o->timeout_ms ? o->timeout_ms : TIMEOUT_MS;
     s->busy_ms = o->busy_ms;
+    s->away = o->away;
+    s->away_arg = o->away_arg;
     s->lease_ms = o->lease_ms;
     s->replay = o->replay;
     s->backoff_ms = BACKOFF_MIN_MS;

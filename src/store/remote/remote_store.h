@@ -30,6 +30,8 @@ struct rstore {
     struct remote *conn; /* NULL: not connected */
     char *url;
     uint32_t timeout_ms, busy_ms;
+    remote_away_fn *away; /* whether the database is known to be away; or NULL */
+    void *away_arg;
     uint32_t databases;
     bool read_only;
     bool snapshots; /* transactions that read see one state */
