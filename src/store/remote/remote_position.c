@@ -1,22 +1,28 @@
+/* clang-format off */
 /* Positions of transactions: store/replicated.h has the promises, here is what keeps them.
 
    admitted: the snapshot has everything up to it.
      PostgreSQL  pg_last_wal_replay_lsn() is asked for in a segment of the pipeline before BEGIN, and a record
                  counts as replayed after it has been applied: what was replayed then is in a snapshot that is
                  taken later. (In one segment with it BEGIN would come too late to say what the snapshot is.)
-     MariaDB     mysql.gtid_slave_pos, read in the snapshot: each replicated transaction writes its GTID
-   there, so the rows are exactly what the snapshot has. seen: the snapshot has nothing behind it. PostgreSQL
-   asked for behind the statement that takes the snapshot. Not pg_last_wal_replay_lsn() alone: a commit can be
-   seen a moment before its record counts as replayed. What the standby has received and flushed
-   (pg_last_wal_receive_lsn()) is at least what it is just replaying. MariaDB     the same rows. Primary, a
-   transaction that only reads, behind the snapshot: what can be seen has been written to the log, though it
-   need not be flushed, because others may commit with synchronous_commit = off: pg_current_wal_insert_lsn();
-   MariaDB writes the binary log before a commit can be seen: @@gtid_current_pos. The same of a transaction
-   that could have written and changed nothing (SET ... NX of a key that is there), behind its ROLLBACK: it
-   has no place in the log of its own, and has waited for no flush. Primary, behind COMMIT:
-   pg_current_wal_flush_lsn() when the commit waited for the flush, else the insert position; @@last_gtid. It
-   is told when the COMMIT before it was answered; if the question itself fails, the commit stands and its
-   position is not known.
+     MariaDB     mysql.gtid_slave_pos, read in the snapshot: each replicated transaction writes its GTID there,
+                 so the rows are exactly what the snapshot has.
+
+   seen: the snapshot has nothing behind it.
+     PostgreSQL  asked for behind the statement that takes the snapshot. Not pg_last_wal_replay_lsn() alone: a
+                 commit can be seen a moment before its record counts as replayed. What the standby has received
+                 and flushed (pg_last_wal_receive_lsn()) is at least what it is just replaying.
+     MariaDB     the same rows.
+
+   Primary, a transaction that only reads, behind the snapshot: what can be seen has been written to the log,
+   though it need not be flushed, because others may commit with synchronous_commit = off:
+   pg_current_wal_insert_lsn(); MariaDB writes the binary log before a commit can be seen: @@gtid_current_pos.
+   The same of a transaction that could have written and changed nothing (SET ... NX of a key that is there),
+   behind its ROLLBACK: it has no place in the log of its own, and has waited for no flush.
+
+   Primary, behind COMMIT: pg_current_wal_flush_lsn() when the commit waited for the flush, else the insert
+   position; @@last_gtid. It is told when the COMMIT before it was answered; if the question itself fails, the
+   commit stands and its position is not known.
 
    The insert position stands behind the header of a page that has no record yet, where no standby ever comes
    to: that header is taken off. With it, it is the end of the last record, which a standby reaches when it
@@ -24,8 +30,8 @@
 
    A position costs no round trip of its own. The branch comes from larder_meta, on a replica in the snapshot.
    A crash of either side between any two statements ends the session with its transaction: nothing is
-   remembered from one connection to the next but what this process knows of the database (store/history.h).
- */
+   remembered from one connection to the next but what this process knows of the database (store/history.h). */
+/* clang-format on */
 #include "store/remote/remote_position.h"
 
 #include <stdio.h>
