@@ -102,8 +102,6 @@ enum status remote_init(struct remote *c, const struct remote_options *o, const 
         return error_set(err, ST_INVALID, "mode=%s: known are shared and exclusive", mode);
     snprintf(c->prefix, sizeof c->prefix, "%s", prefix);
     c->timeout_ms = o->timeout_ms;
-    c->away = o->away;
-    c->away_arg = o->away_arg;
     const char *host = u->nhosts && u->hosts[0].name[0] ? u->hosts[0].name : "localhost";
     snprintf(c->place, sizeof c->place, "%s on %s", u->database ? u->database : "the database", host);
     return ST_OK;

@@ -137,8 +137,10 @@ struct remote {
     bool deadlock;  /* the last failure was one: what the transaction did is undone. MariaDB alone */
     int host;       /* which of the URL's it is, from remote_options.first_host on. MariaDB alone */
     struct remote_node galera;
-    uint32_t timeout_ms;  /* of an answer */
-    remote_away_fn *away; /* whether the server is known to be away: then it is not waited for ... */
+    uint32_t timeout_ms; /* of an answer */
+    /* The owner's, of an open connection: whether the server is known to be away, NULL: nobody knows. Then it
+       is not waited for ... */
+    remote_away_fn *away;
     void *away_arg;
     bool patient;         /* ... but for this: what became of it could not be told */
     uint64_t round_trips; /* that were waited for */
@@ -152,12 +154,10 @@ struct remote_options {
     const char *url; /* postgres://, postgresql://, mysql://, mariadb:// */
     uint32_t connect_ms;
     uint32_t timeout_ms;
-    bool again;           /* this process has had one: that the server is as it must be is known */
-    bool replica;         /* of several hosts, one that can only be read ... */
-    bool any;             /* ... rather than another */
-    int first_host;       /* of the URL's, that is tried: modulo their number. MariaDB alone */
-    remote_away_fn *away; /* NULL: nobody knows */
-    void *away_arg;
+    bool again;     /* this process has had one: that the server is as it must be is known */
+    bool replica;   /* of several hosts, one that can only be read ... */
+    bool any;       /* ... rather than another */
+    int first_host; /* of the URL's, that is tried: modulo their number. MariaDB alone */
 };
 
 /* Whether a URL is one of ours. */

@@ -90,8 +90,6 @@ struct remote_options rconnect_options(const struct rstore *s)
         .replica = s->pos.replica,
         .any = s->pos.replica && s->pos.use != USE_FULLY,
         .first_host = s->first_host,
-        .away = s->away,
-        .away_arg = s->away_arg,
     };
 }
 

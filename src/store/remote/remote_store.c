@@ -76,11 +76,21 @@ static enum status take_i64(void *arg, const struct remote_row *row)
     return ST_OK;
 }
 
+/* Not while a connection is being made: a thread of its own does that, which may outlive who knows. */
+static void heed_others(struct rstore *s)
+{
+    s->conn->away = s->away;
+    s->conn->away_arg = s->away_arg;
+}
+
 static enum status connect_now(struct rstore *s, bool again, struct error *err)
 {
     struct remote_options o = rconnect_options(s);
     o.again = again;
-    return remote_open(&o, &s->conn, err);
+    enum status st = remote_open(&o, &s->conn, err);
+    if (st == ST_OK)
+        heed_others(s);
+    return st;
 }
 
 void rstore_begin_read(struct rstore *s)
@@ -121,6 +131,7 @@ static enum status reconnect(struct rstore *s, struct error *err)
     if (st == ST_OK) {
         s->backoff_ms = BACKOFF_MIN_MS;
         s->reconnects++;
+        heed_others(s);
         return ST_OK;
     }
     url_turn_hosts(s->url); /* one that is there and hangs up, or will not do, keeps us from no other */
