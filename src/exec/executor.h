@@ -38,6 +38,9 @@ struct slowlog;
 struct latency;
 struct recent;
 struct replicas;
+struct script_cache;
+struct script_run;
+struct scripts;
 
 struct command_stat {
     uint64_t rejected, failed;
@@ -102,13 +105,14 @@ enum pause_mode { PAUSE_NONE, PAUSE_WRITE, PAUSE_ALL };
 struct server {
     struct executor *executors[WORKERS_MAX];
     uint32_t nexecutors;
-    _Atomic uint64_t next_id;   /* of a session; the first is 1 */
-    _Atomic uint32_t nmonitors; /* of all executors */
-    struct blocking *blocking;  /* clients that wait for keys; locks itself */
-    _Atomic uint32_t nblocked;  /* how many those are */
-    struct slowlog *slowlog;    /* of stats/, as the next; locks itself */
-    struct latency *latency;    /* locks itself */
-    struct replicas *replicas;  /* of the database; NULL: it has none; locks itself */
+    _Atomic uint64_t next_id;          /* of a session; the first is 1 */
+    _Atomic uint32_t nmonitors;        /* of all executors */
+    struct blocking *blocking;         /* clients that wait for keys; locks itself */
+    _Atomic uint32_t nblocked;         /* how many those are */
+    struct slowlog *slowlog;           /* of stats/, as the next; locks itself */
+    struct latency *latency;           /* locks itself */
+    struct replicas *replicas;         /* of the database; NULL: it has none; locks itself */
+    struct script_cache *script_cache; /* of script/; locks itself */
     char run_id[41];
     int64_t start_us; /* monotonic */
     size_t start_memory;
@@ -128,7 +132,8 @@ struct executor {
     struct server *server;
     uint32_t index; /* in server->executors */
     struct config *config;
-    struct http_api *http; /* the HTTP API's own; NULL: it is not spoken */
+    struct http_api *http;   /* the HTTP API's own; NULL: it is not spoken */
+    struct scripts *scripts; /* its interpreters, of script/; NULL: no script has come yet */
     /* Engines. */
     struct engine *engines[ENGINES_MAX];
     uint32_t nengines;
@@ -171,6 +176,9 @@ struct executor {
        of its clients that monitor. */
     void (*look)(struct executor *s);
     void (*tell_monitors)(struct executor *s, struct slice line);
+    /* A script runs for longer than busy-reply-threshold: called now and then until it ends. NULL: nobody
+       cares. It may end the script (script_run_kill). */
+    void (*script_slow)(struct executor *s, struct script_run *run);
 };
 
 void server_init(struct server *server);

@@ -1,0 +1,59 @@
+/* What an executor has for scripts: its interpreters, made on first use, and what it has compiled. */
+#ifndef LARDER_SCRIPT_SCRIPTS_H
+#define LARDER_SCRIPT_SCRIPTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "base/slice.h"
+#include "proto/resp_reply.h"
+#include "script/cache.h"
+#include "script/interp.h"
+
+struct executor;
+struct script_run;
+
+/* A script, compiled in the state of EVAL. */
+struct compiled {
+    struct map_link by_sha; /* first */
+    struct map_link by_body;
+    struct compiled *prev, *next; /* most recently used first */
+    struct script *script;
+    int ref;
+};
+
+#define COMPILED_MAX 5000
+
+struct scripts {
+    struct executor *executor;
+    struct interp *interps[INTERPS];
+    struct map by_sha, by_body;
+    struct compiled *first, *last;
+    size_t ncompiled;
+    /* For redis.call, used again and again. */
+    struct slice *argv;
+    int argv_cap;
+    struct buf numbers;      /* arguments that were numbers, as text */
+    struct buf said;         /* what the inner command has replied, as RESP */
+    struct resp_reply reply; /* says it */
+};
+
+/* Of an executor; made on first use. */
+struct scripts *scripts_of(struct executor *s);
+void scripts_free(struct scripts *s); /* NULL: nothing */
+
+/* NULL: there is no memory for it (script-memory). */
+struct interp *scripts_interp(struct scripts *s, enum interp_kind kind);
+
+/* Bytes that all interpreters of this executor have. */
+size_t scripts_memory(const struct scripts *s);
+
+/* The compiled script of a body, or of a sha1, valid until the next call of either. Of a body that is new,
+   a script of this process from now on. NULL: *err has the error reply; of scripts_by_sha with nothing in
+   it, that there is no such script. */
+struct compiled *scripts_by_body(struct scripts *s, struct slice body, bool loaded, struct buf *err);
+struct compiled *scripts_by_sha(struct scripts *s, struct slice sha, struct buf *err);
+
+#endif
