@@ -85,6 +85,9 @@ struct config {
     uint64_t sweep_interval_ms;
     int64_t sweep_batch;
     uint64_t sweep_pause_ms;
+    /* scripts */
+    int64_t busy_reply_threshold_ms; /* 0: no script is busy, however long it runs */
+    uint64_t script_memory;          /* of each interpreter */
     /* insight */
     int64_t loglevel; /* enum log_level */
     char *logfile;

@@ -14,6 +14,7 @@
 #define DATABASE "Database"
 #define CLIENTS  "Clients"
 #define EXPIRY   "Expiry"
+#define SCRIPTS  "Scripts"
 #define INSIGHT  "Logs and insight"
 
 #define SIZE_FORM "a size in bytes, or with kb, mb, gb"
@@ -312,6 +313,17 @@ static const struct option options[] = {
      .comment = "At least: while clients are busy, ten times as long as the last one took, so that the sweeper has less than a "
                 "tenth of the time; a quarter after a minute in which it could not keep up. A tenth of this while nobody asks "
                 "for anything."},
+
+    {.name = "busy-reply-threshold", .kind = OPT_INT, .live = true, AT(busy_reply_threshold_ms), .initial = "5000",
+     .max = INT64_MAX, .group = SCRIPTS,
+     .accepts = "milliseconds, or 0",
+     .summary = "A script that runs for longer (in milliseconds) is busy: other clients get -BUSY, and SCRIPT KILL ends it; 0: none is.",
+     .comment = "With several workers, it is the clients of the script's own worker that get -BUSY; the others are served."},
+    {.name = "script-memory", .kind = OPT_SIZE, .live = true, AT(script_memory), .initial = "256mb", .min = MB,
+     .max = INT64_MAX, .group = SCRIPTS,
+     .accepts = SIZE_FORM ", at least 1mb",
+     .summary = "How much memory an interpreter of scripts may take; a script that needs more ends in an error.",
+     .comment = "Each worker has one interpreter for EVAL and one for functions, from the first script on."},
 
     {.name = "loglevel", .kind = OPT_ENUM, .live = true, AT(loglevel), .initial = "info", .words = loglevel_words,
      .alias = loglevel_alias, .group = INSIGHT,

@@ -119,7 +119,6 @@ static const struct option options[] = {
     FIXED("bgsave_cpulist", ""),
     TEXT("bind-source-addr", ""),
     FIXED("bio_cpulist", ""),
-    NUMBER("busy-reply-threshold", "5000", 0, INT64_MAX),
     YES_NO("cluster-allow-pubsubshard-when-down", "yes"),
     YES_NO("cluster-allow-reads-when-down", "no"),
     YES_NO("cluster-allow-replica-migration", "yes"),
