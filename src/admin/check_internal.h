@@ -12,6 +12,10 @@
 
 #define CHECK_SHOWN 20 /* findings printed of each kind */
 
+/* The hidden database, in texts: rows that larder_db does not know of, and that are in use. */
+#define CHECK_HIDDEN_DB "2147483647"
+_Static_assert(STORE_HIDDEN_DB == 2147483647u, "CHECK_HIDDEN_DB is the same number");
+
 /* A database that is being looked at, in a transaction. */
 struct check_session {
     struct sqlite *sql;  /* NULL: a database server's */

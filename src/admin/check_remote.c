@@ -39,10 +39,13 @@ static const struct check of_keys[] = {
      "  (SELECT CAST(m.value AS DECIMAL(20)) FROM larder_meta AS m WHERE m.name = 'next_db_number')"
      " UNION ALL SELECT 'databases share number ' || number FROM larder_db GROUP BY number HAVING count(*) > 1"
      " UNION ALL SELECT 'database number ' || d.number || ' is in use and in the trash' FROM larder_db AS d"
-     "  JOIN larder_trash AS t ON t.id = d.number AND t.type = 100"},
+     "  JOIN larder_trash AS t ON t.id = d.number AND t.type = 100"
+     " UNION ALL SELECT 'database number ' || t.id || ' is that of scripts, and in the trash'"
+     "  FROM larder_trash AS t WHERE t.id = " CHECK_HIDDEN_DB " AND t.type = 100"},
     {"keys by database",
      "SELECT 'database number ' || k.db || ' has ' || count(*) || ' rows, but nothing refers to it'"
-     " FROM larder_key AS k WHERE NOT EXISTS (SELECT 1 FROM larder_db AS d WHERE d.number = k.db)"
+     " FROM larder_key AS k WHERE k.db <> " CHECK_HIDDEN_DB
+     " AND NOT EXISTS (SELECT 1 FROM larder_db AS d WHERE d.number = k.db)"
      " AND NOT EXISTS (SELECT 1 FROM larder_trash AS t WHERE t.id = k.db AND t.type = 100) GROUP BY k.db"},
     {"counts of keys",
      "SELECT 'database ' || d.db || ' counts ' || (d.k + coalesce(c.k, 0)) || ' keys, ' || (d.e + coalesce(c.e, 0))"

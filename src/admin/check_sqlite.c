@@ -30,6 +30,8 @@ static const struct check of_keys[] = {
      "  HAVING count(*) > 1"
      " UNION ALL SELECT 'database number ' || number || ' is in use and in the trash' FROM larder_db"
      "  WHERE number IN (SELECT id FROM larder_trash WHERE type = 100)"
+     " UNION ALL SELECT 'database number ' || id || ' is that of scripts, and in the trash'"
+     "  FROM larder_trash WHERE id = " CHECK_HIDDEN_DB " AND type = 100"
      " UNION ALL SELECT " KEY " || ' has id ' || k.id || ', which was never given out' FROM larder_key AS k"
      "  WHERE k.id >= (SELECT value FROM larder_meta WHERE name = 'next_id')"},
     {"keys by database",
@@ -40,7 +42,7 @@ static const struct check of_keys[] = {
      "  FROM larder_db AS d LEFT JOIN n USING (number)"
      "  WHERE d.keys >= 0 AND (d.keys <> coalesce(n.keys, 0) OR d.expires <> coalesce(n.expires, 0))"
      " UNION ALL SELECT 'database number ' || number || ' has ' || keys || ' rows, but nothing refers to it'"
-     "  FROM n WHERE number NOT IN (SELECT number FROM larder_db)"
+     "  FROM n WHERE number <> " CHECK_HIDDEN_DB " AND number NOT IN (SELECT number FROM larder_db)"
      "  AND number NOT IN (SELECT id FROM larder_trash WHERE type = 100)"},
     {"key rows",
      "SELECT " KEY " || CASE WHEN k.type NOT BETWEEN 0 AND 5 THEN ' has the unknown type ' || k.type"

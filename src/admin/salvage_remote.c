@@ -74,7 +74,8 @@ static const char trash_items[] =
 
 static const char trash_databases[] =
     "INSERT INTO larder_trash (id, type) SELECT DISTINCT k.db, 100 FROM larder_key AS k"
-    " WHERE NOT EXISTS (SELECT 1 FROM larder_db AS d WHERE d.number = k.db)"
+    " WHERE k.db <> " CHECK_HIDDEN_DB
+    " AND NOT EXISTS (SELECT 1 FROM larder_db AS d WHERE d.number = k.db)"
     " AND NOT EXISTS (SELECT 1 FROM larder_trash AS t WHERE t.id = k.db AND t.type = 100)";
 
 /* Before and behind what is above every id. */
@@ -83,7 +84,7 @@ static const char *const next_id[REMOTE_DIALECTS][2] = {
     [REMOTE_MARIADB] = {"UPDATE larder_meta SET value = greatest(CAST(value AS SIGNED), ", ") WHERE name = 'next_id'"},
 };
 
-#define ABOVE_DBS "coalesce((SELECT max(db) + 1 FROM larder_key), 0)"
+#define ABOVE_DBS "coalesce((SELECT max(db) + 1 FROM larder_key WHERE db <> " CHECK_HIDDEN_DB "), 0)"
 
 static const char *const numbers[REMOTE_DIALECTS][2] = {
     [REMOTE_POSTGRES] = {

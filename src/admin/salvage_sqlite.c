@@ -138,12 +138,11 @@ static enum status file_tidy(struct salvage *v, struct error *err)
     struct buf text = {0};
     buf_addf(&text, "UPDATE larder_meta SET value = max(value, ");
     salvage_add_above_ids(&text);
-    buf_addf(&text,
-             ") WHERE name = 'next_id';"
-             "UPDATE larder_meta SET value = max(value, coalesce((SELECT max(db) + 1 FROM larder_key), 0))"
-             " WHERE name = 'next_db_number';"
-             "INSERT OR IGNORE INTO larder_trash (id, type) SELECT DISTINCT db, 100 FROM larder_key"
-             " WHERE db NOT IN (SELECT number FROM larder_db);");
+    buf_addf(&text, ") WHERE name = 'next_id';"
+                    "UPDATE larder_meta SET value = max(value, coalesce((SELECT max(db) + 1 FROM larder_key"
+                    "  WHERE db <> " CHECK_HIDDEN_DB "), 0)) WHERE name = 'next_db_number';"
+                    "INSERT OR IGNORE INTO larder_trash (id, type) SELECT DISTINCT db, 100 FROM larder_key"
+                    " WHERE db <> " CHECK_HIDDEN_DB " AND db NOT IN (SELECT number FROM larder_db);");
     for (int t = 0; t < ITEM_TABLES; t++)
         check_add_text(&text,
                        "INSERT OR IGNORE INTO larder_trash (id, type) SELECT DISTINCT id, {type} FROM {table}"

@@ -31,7 +31,8 @@ enum status engine_new(struct store *store, const struct engine_options *o, stru
     v->dbs.n = o->databases;
     e->later = store_commits_later(store);
     e->last = e->progress.durable = e->later ? store_last_ticket(store) : 0;
-    v->dbs.rows = mem_zalloc(v->dbs.n * sizeof *v->dbs.rows);
+    v->dbs.rows = mem_zalloc((v->dbs.n + 1) * sizeof *v->dbs.rows);
+    v->dbs.rows[v->dbs.n] = (struct db_row){.db = v->dbs.n, .number = STORE_HIDDEN_DB};
     v->batch.dbs_before = mem_zalloc(v->dbs.n * sizeof *v->batch.dbs_before);
     v->call.dbs_before = mem_zalloc(v->dbs.n * sizeof *v->call.dbs_before);
     v->batch.db_written = mem_zalloc(v->dbs.n * sizeof *v->batch.db_written);
@@ -168,6 +169,7 @@ static enum status forget(struct engine *e, struct error *err)
     cache_drop(e->view.cache);
     memos_drop_all(&e->view.memos);
     e->view.dbs.counts_stale = e->view.dbs.counts_unsaved = true;
+    e->view.hidden.undone++;
     e->unsure = false;
     return engine_load_dbs(e, err);
 }

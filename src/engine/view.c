@@ -522,6 +522,7 @@ void view_undo(struct view *v, enum status why)
     while (v->call.nundo) {
         struct row_undo u = v->call.undo[--v->call.nundo];
         cache_replace(v->cache, u.fresh, u.old);
+        v->hidden.undone += row_db(u.fresh) == STORE_HIDDEN_DB;
         v->batch.bytes -= u.fresh->nkey + u.fresh->nvalue;
         struct change *c = &v->batch.changes[u.fresh->change];
         if (u.old->dirty) {
@@ -580,6 +581,7 @@ void view_rolled_back(struct view *v)
     for (size_t i = v->batch.nchanges; i > 0; i--) {
         struct change *c = &v->batch.changes[i - 1];
         cache_replace(v->cache, c->now, c->was);
+        v->hidden.undone += row_db(c->now) == STORE_HIDDEN_DB;
         row_free(c->now);
     }
     if (v->batch.dbs_changed) {

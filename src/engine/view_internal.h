@@ -4,6 +4,7 @@
 
 #include "engine/cache.h"
 #include "engine/engine.h"
+#include "engine/hidden.h"
 #include "engine/memo.h"
 #include "engine/view.h"
 
@@ -48,7 +49,7 @@ struct item_changes {
 
 /* The databases, by logical number. */
 struct view_dbs {
-    struct db_row *rows; /* counts as of the last commit */
+    struct db_row *rows; /* counts as of the last commit; behind the n of clients the hidden one */
     uint32_t n;
     uint32_t next_number;
     int64_t ticket;      /* of the last flush or exchange */
@@ -78,6 +79,14 @@ struct view_declared {
     bool everything, more;
     struct row **loaded;
     size_t nloaded, loaded_cap;
+};
+
+/* Rows of the hidden database (hidden.c), each a bit by its number. */
+struct view_hidden {
+    unsigned peeked;                  /* declared, for store_begin */
+    unsigned unheld;                  /* that the running batch may have seen without having locked them */
+    uint64_t undone;                  /* how often a change of one was undone, or may have been */
+    struct key_ref refs[HIDDEN_ROWS]; /* those that are peeked at */
 };
 
 /* What belongs to the running batch: end_batch empties it, a commit makes it clean, a rollback puts it back.
@@ -146,6 +155,7 @@ struct view {
     struct view_ids ids;
     struct view_watches watches;
     struct view_declared declared;
+    struct view_hidden hidden;
     struct view_batch batch;
     struct view_call call;
 };
@@ -186,6 +196,9 @@ void view_bury(struct view *v, struct row *r);
 
 /* Writes a key's row again with a version of the caller's choosing: for changes that no client sees. */
 void view_amend(struct view *v, struct row *old, const struct row_draft *d, int64_t version);
+
+/* The rows that the batch will look at without locking them (hidden.c). */
+size_t view_peeked(struct view *v, const struct key_ref **ret);
 
 /* Of a shared store (view_shared.c): what was declared, for store_begin, which reads its rows into the view;
    when the transaction has begun, makes memory say what was read, and nothing else. */

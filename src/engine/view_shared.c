@@ -20,7 +20,7 @@ bool view_wants_declarations(const struct view *v)
 
 void view_declare(struct view *v, uint32_t db, struct slice key)
 {
-    if (db < v->dbs.n)
+    if (db <= v->dbs.n) /* the hidden one is behind the others */
         VEC_PUSH(v->declared.keys, v->declared.n, v->declared.cap) =
             (struct key_ref){v->dbs.rows[db].number, key};
 }
@@ -70,36 +70,46 @@ struct store_declared view_declared(struct view *v)
     for (size_t i = 0; i < v->declared.nloaded; i++) /* of a try that failed */
         row_free(v->declared.loaded[i]);
     v->declared.nloaded = 0;
-    return (struct store_declared){.keys = v->declared.keys,
-                                   .nkeys = v->declared.n,
-                                   .everything = v->declared.everything,
-                                   .rows_only = v->declared.n > 0 && !v->declared.more,
-                                   .fn = take_row,
-                                   .arg = v};
+    struct store_declared d = {.keys = v->declared.keys,
+                               .nkeys = v->declared.n,
+                               .everything = v->declared.everything,
+                               .rows_only = v->declared.n > 0 && !v->declared.more && !v->hidden.peeked,
+                               .fn = take_row,
+                               .arg = v};
+    d.npeeked = view_peeked(v, &d.peeked);
+    return d;
 }
 
 static bool in_use(const struct view *v, uint32_t number)
 {
-    for (uint32_t i = 0; i < v->dbs.n; i++)
+    for (uint32_t i = 0; i <= v->dbs.n; i++)
         if (v->dbs.rows[i].number == number)
             return true;
     return false;
 }
 
-/* What was read of the declared keys, and that there is nothing of the others. */
-static void take_declared(struct view *v)
+static void note_absent(struct view *v, const struct key_ref *keys, size_t n)
 {
-    for (size_t i = 0; i < v->declared.nloaded; i++)
-        cache_add(v->cache, v->declared.loaded[i]);
-    v->declared.nloaded = 0;
-    for (size_t i = 0; i < v->declared.n; i++) {
-        const struct key_ref *k = &v->declared.keys[i];
+    for (size_t i = 0; i < n; i++) {
+        const struct key_ref *k = &keys[i];
         uint32_t hash = cache_hash(k->db, k->key);
         if (in_use(v, k->db) && !cache_find(v->cache, k->db, k->key, hash)) {
             struct key_row absent = {.db = k->db, .key = k->key, .type = ROW_NONE};
             cache_add(v->cache, row_new(&absent, hash));
         }
     }
+}
+
+/* What was read of the declared keys, and that there is nothing of the others. */
+static void take_declared(struct view *v)
+{
+    const struct key_ref *peeked;
+    size_t n = view_peeked(v, &peeked);
+    for (size_t i = 0; i < v->declared.nloaded; i++)
+        cache_add(v->cache, v->declared.loaded[i]);
+    v->declared.nloaded = 0;
+    note_absent(v, v->declared.keys, v->declared.n);
+    note_absent(v, peeked, n);
     view_undeclare(v);
 }
 
@@ -118,6 +128,7 @@ void view_begin_shared(struct view *v)
     v->dbs.counts_stale = v->dbs.counts_unsaved = false;
     cache_drop(v->cache);
     memos_drop_all(&v->memos);
+    v->hidden.unheld = v->declared.everything ? 0 : v->hidden.peeked;
     take_declared(v);
 }
 
@@ -150,6 +161,7 @@ void view_undeclare(struct view *v)
 {
     v->declared.n = 0;
     v->declared.everything = v->declared.more = false;
+    v->hidden.peeked = 0;
 }
 
 void view_shared_release(struct view *v)

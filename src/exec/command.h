@@ -96,8 +96,11 @@ enum command_flag {
                             what it has changed. Not printed */
     CMD_STOPS_WORKERS = 1 << 21, /* uses what other workers use: they stand still meanwhile (executor.h). Of a
                            container, EXEC: what it runs may do so. Not printed */
-    CMD_ROWS_ONLY = 1 << 22 /* asks for nothing but the rows of its keys, nearly always: over shared tables a
-                       batch of such commands is one statement (store_declared). Not printed */
+    CMD_SCRIPTS = 1 << 25,   /* looks at what the database knows of scripts (EVALSHA, SCRIPT LOAD): that is
+                        read when its transaction begins (engine/hidden.h). Not printed */
+    CMD_LIBRARIES = 1 << 26, /* so with libraries of functions (FCALL, FUNCTION LOAD). Not printed */
+    CMD_ROWS_ONLY = 1 << 22  /* asks for nothing but the rows of its keys, nearly always: over shared tables a
+                        batch of such commands is one statement (store_declared). Not printed */
 };
 
 /* ACL categories, as COMMAND INFO lists them ("@read" ...). */

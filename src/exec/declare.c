@@ -1,6 +1,7 @@
 #include "exec/declare.h"
 
 #include "base/mem.h"
+#include "engine/hidden.h"
 #include "exec/executor.h"
 #include "exec/reads.h"
 #include "exec/session.h"
@@ -14,12 +15,25 @@ static bool changes_everything(const struct command *cmd)
     return (cmd->flags & CMD_WRITE) && !cmd->keys[0].flags;
 }
 
+/* Rows of no client's, which it looks at. */
+static void declare_hidden(struct view *v, const struct command *cmd)
+{
+    if (cmd->flags & CMD_LIBRARIES)
+        view_peek(v, HIDDEN_LIBRARIES);
+    if (cmd->flags & CMD_SCRIPTS) {
+        view_peek(v, HIDDEN_SCRIPTS);
+        view_peek(v, HIDDEN_FLUSHES);
+    }
+}
+
 size_t declare_keys(struct view *v, uint32_t db, const struct command *cmd, const struct slice *argv,
                     int argc)
 {
     int few[FEW];
     if (!(cmd->flags & CMD_ROWS_ONLY))
         view_declare_more(v);
+    if (cmd->flags & (CMD_LIBRARIES | CMD_SCRIPTS))
+        declare_hidden(v, cmd);
     if (changes_everything(cmd)) {
         view_declare_everything(v);
         return 0;
@@ -40,7 +54,7 @@ size_t declare_call(struct executor *s, const struct session *c, const struct co
 {
     if (txn_is_exec(cmd))
         return txn_declare(c, s->view);
-    if (cmd->reads_as && !(cmd = reads_inside(cmd, &argv, &argc, NULL)))
+    if ((cmd->reads_as || cmd->subs) && !(cmd = reads_inside(cmd, &argv, &argc, NULL)))
         return 0;
     return declare_keys(s->view, c->state.db, cmd, argv, argc);
 }

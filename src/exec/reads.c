@@ -20,7 +20,7 @@ bool reads_by_key(const struct command *cmd)
     for (int i = 0; i < COMMAND_KEY_SPECS && cmd->keys[i].flags; i++)
         if (cmd->keys[i].unknown)
             return false;
-    return cmd->keys[0].flags != 0;
+    return cmd->keys[0].flags != 0 && !(cmd->flags & (CMD_SCRIPTS | CMD_LIBRARIES));
 }
 
 const struct command *reads_inside(const struct command *cmd, const struct slice **argv, int *argc,

@@ -27,7 +27,7 @@ struct reads reads_of(const struct session *s, const struct command *cmd, const 
 /* Whether a command is of a kind that replicas may answer. */
 bool reads_only(const struct command *cmd);
 
-/* Whether all that it reads is what its arguments name as keys. */
+/* Whether all that it reads is what its arguments name as keys: no script does. */
 bool reads_by_key(const struct command *cmd);
 
 /* The command that a call comes down to, and its arguments: what LARDER.READ stands in front of, else the

@@ -43,6 +43,10 @@ enum item_table {
    billion bytes). */
 #define STORE_ITEM_BYTES ((size_t)900 * 1000 * 1000)
 
+/* The number of the hidden database (engine/hidden.h): no row of larder_db has it, and no other database ever
+   gets it. It is in the tables, so it never changes; the greatest that an INTEGER column of theirs holds. */
+#define STORE_HIDDEN_DB 2147483647u
+
 /* expire_at: 0 never, -1 deleted, else milliseconds since the epoch. */
 #define EXPIRE_NEVER   0
 #define EXPIRE_DELETED (-1)

@@ -69,4 +69,16 @@ struct item_scan {
     uint32_t limit;
 };
 
+/* What a transaction declares: what it will use, so far as that is known before it begins. */
+struct store_declared {
+    const struct key_ref *keys;
+    size_t nkeys;
+    const struct key_ref *peeked; /* keys whose rows are read with the others, and not locked */
+    size_t npeeked;
+    bool everything;  /* whole databases: no other transaction may write meanwhile */
+    bool rows_only;   /* it will hardly ask for anything but the rows of these keys */
+    store_key_fn *fn; /* called by store_begin for each of all these keys that has a row, in any order */
+    void *arg;
+};
+
 #endif

@@ -70,16 +70,6 @@ enum store_use { USE_FULLY, USE_TO_READ, USE_TO_READ_OF_REPLICA };
 
 enum durability { DURABILITY_ALWAYS, DURABILITY_EVERYSEC, DURABILITY_OFF };
 
-/* What a transaction declares: what it will use, so far as that is known before it begins. */
-struct store_declared {
-    const struct key_ref *keys;
-    size_t nkeys;
-    bool everything;  /* whole databases: no other transaction may write meanwhile */
-    bool rows_only;   /* it will hardly ask for anything but the rows of these keys */
-    store_key_fn *fn; /* called by store_begin for each of the keys that has a row, in any order */
-    void *arg;
-};
-
 struct store;
 
 struct store_ops {

@@ -43,12 +43,13 @@ enum status sweep_take(struct sweep_tally *t, const struct key_row *k)
         t->result->expired++;
         t->counted[db]++;
     }
-    return db >= 0 && t->budget->fn ? t->budget->fn(t->budget->arg, k) : ST_OK;
+    bool known = db >= 0 || k->db == STORE_HIDDEN_DB;
+    return known && t->budget->fn ? t->budget->fn(t->budget->arg, k) : ST_OK;
 }
 
 enum status sweep_check_flushed(const struct sweep_tally *t, int64_t number, struct error *err)
 {
-    if (db_in_use(t->budget, number) < 0)
+    if (db_in_use(t->budget, number) < 0 && number != STORE_HIDDEN_DB)
         return ST_OK;
     return error_set(err, ST_CORRUPT, "database number %lld is in use and in larder_trash",
                      (long long)number);

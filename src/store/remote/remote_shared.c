@@ -13,7 +13,9 @@
    keys that it has declared is a single statement (remote_brief.c).
 
    Nothing is remembered from one transaction to the next but where the databases are, and that is compared
-   with the tables each time. Counts of keys are written as differences, into a row of the session's own.
+   with the tables each time. Rows that are only peeked at (those of the hidden database) are read behind the
+   locks and not locked themselves. Counts of keys are written as differences, into a row of the session's
+   own.
 
    On a node of a Galera cluster locks are others: remote_galera.c. */
 #include <openssl/sha.h>
@@ -118,19 +120,18 @@ static void lock_databases(struct rstore *s, bool alone)
 
 /* ---- beginning ---- */
 
-static void ask_keys(struct rstore *s, bool write, const struct store_declared *d, struct rfound *f)
+static void ask_keys(struct rstore *s, bool lock, const struct key_ref *keys, size_t n, struct rfound *f)
 {
-    size_t n = d->nkeys;
     if (n == 0)
         return;
     int64_t *dbs = arena_alloc(&s->arena, n * sizeof *dbs);
     struct slice *names = arena_alloc(&s->arena, n * sizeof *names);
     for (size_t i = 0; i < n; i++) {
-        dbs[i] = d->keys[i].db;
-        names[i] = remote_name_index(&s->arena, d->keys[i].key);
+        dbs[i] = keys[i].db;
+        names[i] = remote_name_index(&s->arena, keys[i].key);
     }
     const struct param p[] = {param_i64s(dbs), param_slices(names)};
-    struct request r = {.text = rtext(s, write ? R_GET_KEYS_LOCKED : R_GET_KEYS),
+    struct request r = {.text = rtext(s, lock ? R_GET_KEYS_LOCKED : R_GET_KEYS),
                         .params = p,
                         .nparams = 2,
                         .nrows = n,
@@ -159,7 +160,8 @@ enum status rshared_ask(struct rstore *s, bool write, const struct store_declare
     remote_add(s->conn, &r);
     if (write || next < 0) /* who only reads makes no database */
         rstore_add_get_meta(s, "next_db_number", &next);
-    ask_keys(s, write, d, f);
+    ask_keys(s, write, d->keys, d->nkeys, f);
+    ask_keys(s, false, d->peeked, d->npeeked, f);
     if (!write)
         rposition_behind(s);
     enum status st = rstore_run(s, err);
