@@ -66,6 +66,7 @@ void engine_free(struct engine *e)
     mem_free(v->batch.trash);
     mem_free(v->batch.ready);
     mem_free(v->call.undo);
+    mem_free(v->mark.rows);
     mem_free(e);
 }
 
@@ -290,9 +291,33 @@ void engine_step(struct engine *e)
     engine_keep_budget(e);
 }
 
+void engine_mark(struct engine *e)
+{
+    struct view *v = &e->view;
+    e->steps_dirty += v->call.wrote;
+    e->marked_dirty = e->steps_dirty;
+    view_step(v);
+    view_mark(v);
+}
+
+void engine_forget_mark(struct engine *e)
+{
+    view_forget_mark(&e->view);
+}
+
+enum status engine_undo_to_mark(struct engine *e)
+{
+    enum status st = view_undo_to_mark(&e->view);
+    e->steps_dirty = e->marked_dirty;
+    arena_reset(&e->view.call.scratch);
+    engine_keep_budget(e);
+    return st;
+}
+
 struct engine_trace engine_leave(struct engine *e, bool keep)
 {
     struct view *v = &e->view;
+    v->mark.on = false;
     enum status failure = keep ? ST_OK : e->call_err.code;
     bool wrote = keep && (v->call.wrote || v->call.steps_wrote);
     int64_t wait = failure == ST_OK && v->call.wait > v->batch.durable ? v->call.wait : 0;

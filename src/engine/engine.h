@@ -100,6 +100,17 @@ struct engine_trace engine_leave(struct engine *e, bool keep);
    did is kept, or undone, with the others. */
 void engine_step(struct engine *e);
 
+/* Of such a call: it can be brought back to here by engine_undo_to_mark, which takes back what it has done
+   since, also what is in the running transaction by now; what other commands of the call and of the batch
+   have done stays. There is one mark: another one, engine_forget_mark and engine_leave end it. Between steps;
+   what was borrowed since is given back. On failure (the store's, or a conflict) the call has to fail.
+
+   Costs nothing until it is used, but for a call that has its changes brought into the transaction because
+   it scans: that is a savepoint of the store. */
+void engine_mark(struct engine *e);
+void engine_forget_mark(struct engine *e);
+enum status engine_undo_to_mark(struct engine *e) MUST_CHECK;
+
 /* The running batch conflicts with another writer (ST_CONFLICT): it cannot be committed. Its commands'
    replies are void, and the commands may be run again in another batch. */
 bool engine_conflicted(const struct engine *e);

@@ -14,6 +14,7 @@ struct engine {
     struct engine_tally tally;
     struct error call_err;
     uint64_t steps, steps_dirty; /* of the running call: how many are over, how many of those wrote */
+    uint64_t marked_dirty;       /* how many had, at the mark */
     bool in_write;               /* the running transaction may write */
     unsigned field_steps;        /* in a row */
     struct {

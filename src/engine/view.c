@@ -515,11 +515,9 @@ void view_accept(struct view *v)
     view_settle_call_watches(v, true);
 }
 
-void view_undo(struct view *v, enum status why)
+void view_undo_rows(struct view *v, size_t to)
 {
-    if (v->call.flushed && v->batch.poison == ST_OK)
-        v->batch.poison = why != ST_OK ? why : ST_INTERNAL;
-    while (v->call.nundo) {
+    while (v->call.nundo > to) {
         struct row_undo u = v->call.undo[--v->call.nundo];
         cache_replace(v->cache, u.fresh, u.old);
         v->hidden.undone += row_db(u.fresh) == STORE_HIDDEN_DB;
@@ -534,7 +532,14 @@ void view_undo(struct view *v, enum status why)
         }
         row_free(u.fresh);
     }
-    view_undo_items(v);
+}
+
+void view_undo(struct view *v, enum status why)
+{
+    if (v->call.flushed && v->batch.poison == ST_OK)
+        v->batch.poison = why != ST_OK ? why : ST_INTERNAL;
+    view_undo_rows(v, 0);
+    view_undo_items(v, 0);
     memos_drop_touched(&v->memos);
     v->batch.ntrash = v->call.ntrash_before;
     v->batch.nready = v->call.nready_before;
@@ -652,6 +657,8 @@ static void flushed(struct view *v, const struct changes *applied)
     size_t n = 0;
     for (size_t i = 0; i < v->batch.nchanges; i++) {
         struct change *c = &v->batch.changes[i];
+        if (c->pending && v->mark.on)
+            view_mark_row(v, i);
         if (c->pending && !never_was(c))
             c->now->seq = applied->keys[n++].seq;
         c->pending = false;
@@ -671,12 +678,15 @@ enum status view_flush(struct view *v)
         v->batch.trash_flushed == v->batch.ntrash && !v->batch.dbs_pending)
         return ST_OK;
     struct changes c = {0};
+    enum status st = v->mark.on ? view_mark_stored(v) : ST_OK;
+    if (st != ST_OK)
+        return st;
     gather_keys(v, &c);
     view_gather_items(v, &c);
     gather_dbs(v, &c);
     c.trash = v->batch.trash + v->batch.trash_flushed;
     c.ntrash = v->batch.ntrash - v->batch.trash_flushed;
-    enum status st = store_apply(v->store, &c, v->call.err);
+    st = store_apply(v->store, &c, v->call.err);
     if (st != ST_OK) {
         v->batch.poison = st;
         return st;

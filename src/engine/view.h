@@ -143,6 +143,7 @@ struct view_watch {
     bool touched;
     bool unsettled;                 /* it was in the batch that is running */
     bool in_call;                   /* ... and in its running call */
+    uint64_t number;                /* of that, as it was then */
     struct view_watch *prev, *next; /* of the same key, from the one that is in the map */
     struct map *map;                /* the view's */
 };

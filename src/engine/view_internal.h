@@ -142,6 +142,28 @@ struct view_call {
     struct arena scratch;
 };
 
+/* A place in the running call that it can be brought back to (view_mark.c). */
+struct view_mark {
+    bool on;
+    uint64_t number; /* the call's, before */
+    size_t nundo, nitems, ntrash, nready;
+    bool items_any, steps_wrote, flushed, dbs_changed;
+    struct db_row *dbs; /* in the batch's arena */
+    uint32_t next_number;
+    /* What has come into the running transaction since: from here on the store has a mark as well. */
+    bool stored;
+    size_t items_flushed, trash_flushed;
+    int64_t ids_end;
+    struct marked_row *rows;
+    size_t nrows, rows_cap;
+};
+
+/* A change of a key that came into the running transaction behind a mark, and the seq that it had before. */
+struct marked_row {
+    size_t change;
+    int64_t seq;
+};
+
 struct view {
     struct store *store;
     struct cache *cache; /* rows of keys and items */
@@ -158,6 +180,7 @@ struct view {
     struct view_hidden hidden;
     struct view_batch batch;
     struct view_call call;
+    struct view_mark mark;
 };
 
 /* The running call has seen something that came with this ticket: its reply must not leave before that is
@@ -183,6 +206,9 @@ enum status view_expired_fields(struct view *v, const struct row_ext *e, int64_t
 /* Marks who watches a key that appears, or any key that is in one of two databases (view_watch.c). */
 void view_touch(struct view *v, uint32_t number, struct slice key);
 enum status view_touch_swapped(struct view *v, uint32_t a, uint32_t b) MUST_CHECK;
+
+/* Those that were marked since the running call had this number are not. */
+void view_untouch(struct view *v, uint64_t number);
 
 /* The call that marked them is kept or undone; the batch has ended. */
 void view_settle_call_watches(struct view *v, bool kept);
@@ -218,7 +244,10 @@ const struct item *view_changed_item(const struct view *v, const struct item_ref
 
 /* The changes of the running call are kept, or undone. */
 void view_accept_items(struct view *v);
-void view_undo_items(struct view *v);
+void view_undo_items(struct view *v, size_t to); /* so many entries stay */
+
+/* From this change on nothing is in the running transaction any more, nor was it before. */
+void view_items_unflushed(struct view *v, size_t from);
 
 /* What of them is not in the running transaction yet goes to a change set; all of it is there now. */
 void view_gather_items(struct view *v, struct changes *out);
@@ -239,6 +268,18 @@ void view_counts(const struct view *v, struct db_row *ret);
 /* A step of the running call is over, and another may come. Costs memory for what the call changed, not for
    how often it did. */
 void view_step(struct view *v);
+
+/* The running call can be brought back to here, by view_undo_to_mark; there is one such place. Behind
+   view_step. On failure (the store's) the batch cannot be committed. */
+void view_mark(struct view *v);
+void view_forget_mark(struct view *v);
+enum status view_undo_to_mark(struct view *v) MUST_CHECK;
+
+/* For view_flush: before anything is brought into the running transaction, and of a change that is. */
+enum status view_mark_stored(struct view *v) MUST_CHECK;
+void view_mark_row(struct view *v, size_t change);
+
+void view_undo_rows(struct view *v, size_t to); /* so many entries of the call's undo stay */
 
 void view_accept(struct view *v);                /* the running call is kept */
 void view_undo(struct view *v, enum status why); /* ... or undone; why: what failed, if anything did */

@@ -268,10 +268,18 @@ static void undo_item(struct view *v, const struct item_change *u)
         flush_again(t, u->was->change);
 }
 
-void view_undo_items(struct view *v)
+void view_undo_items(struct view *v, size_t to)
 {
-    while (v->batch.items.nundo)
+    while (v->batch.items.nundo > to)
         undo_item(v, &v->batch.items.undo[--v->batch.items.nundo]);
+}
+
+void view_items_unflushed(struct view *v, size_t from)
+{
+    struct item_changes *t = &v->batch.items;
+    for (size_t i = from; i < t->flushed; i++)
+        t->bytes += weight(t->all[i].now);
+    t->flushed = from;
 }
 
 /* ---- the end of a batch ---- */

@@ -61,8 +61,24 @@ void view_unwatch(struct view_watch *w)
 static void touch(struct view *v, struct view_watch *first)
 {
     for (struct view_watch *w = first; w; w = w->next)
-        if (!w->touched)
+        if (!w->touched) {
             w->touched = w->unsettled = w->in_call = v->watches.touched = v->watches.touched_in_call = true;
+            w->number = v->call.number;
+        }
+}
+
+static void untouch(void *arg, struct map_link *l)
+{
+    const uint64_t *number = arg;
+    for (struct view_watch *w = watch_of(l); w; w = w->next)
+        if (w->in_call && w->number >= *number)
+            w->touched = w->in_call = false;
+}
+
+void view_untouch(struct view *v, uint64_t number)
+{
+    if (v->watches.touched_in_call)
+        map_each(&v->watches.by_key, untouch, &number);
 }
 
 static void settle_call(void *arg, struct map_link *l)

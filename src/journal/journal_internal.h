@@ -77,6 +77,10 @@ struct owner_txn {
     mem_mark from;      /* in the active memtable */
     struct buf entries; /* its encoding for the journal */
     size_t rows, bytes;
+    struct {
+        mem_mark at;
+        size_t entries, rows, bytes;
+    } mark; /* store_mark */
 };
 
 struct journal_owner {

@@ -52,6 +52,8 @@ enum status owner_ready(struct journal_store *s, struct error *err) MUST_CHECK;
 enum status owner_begin(struct store *base, enum store_txn kind, const struct store_declared *d,
                         bool *ret_changed, struct error *err) MUST_CHECK;
 enum status owner_apply(struct store *base, struct changes *c, struct error *err) MUST_CHECK;
+enum status owner_mark(struct store *base, struct error *err) MUST_CHECK;
+enum status owner_undo(struct store *base, struct error *err) MUST_CHECK;
 enum status owner_commit(struct store *base, struct error *err) MUST_CHECK;
 void owner_rollback(struct store *base);
 enum status owner_reserve_ids(struct store *base, int64_t n, int64_t *ret_first,

@@ -238,6 +238,33 @@ enum status owner_apply(struct store *base, struct changes *c, struct error *err
     return ST_OK;
 }
 
+enum status owner_mark(struct store *base, struct error *err)
+{
+    struct journal_store *s = journal_store_of(base);
+    struct owner_txn *t = &s->owner.txn;
+    if (!t->writing)
+        return error_set(err, ST_INTERNAL, "a mark without a transaction");
+    t->mark.at = memtable_mark(active(s));
+    t->mark.entries = t->entries.len;
+    t->mark.rows = t->rows;
+    t->mark.bytes = t->bytes;
+    return ST_OK;
+}
+
+/* One that has become too large for the journal stays so: its entries are gone. */
+enum status owner_undo(struct store *base, struct error *err)
+{
+    struct journal_store *s = journal_store_of(base);
+    struct owner_txn *t = &s->owner.txn;
+    (void)err;
+    memtable_undo(active(s), t->mark.at);
+    if (!t->outsized)
+        t->entries.len = t->mark.entries;
+    t->rows = t->mark.rows;
+    t->bytes = t->mark.bytes;
+    return ST_OK;
+}
+
 static void note_next_id(struct journal_store *s)
 {
     struct owner_txn *t = &s->owner.txn;

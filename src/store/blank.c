@@ -33,6 +33,12 @@ static enum status do_apply(struct store *s, struct changes *c, struct error *er
     return not_written(err);
 }
 
+static enum status do_mark(struct store *s, struct error *err)
+{
+    (void)s;
+    return not_written(err);
+}
+
 static enum status do_commit(struct store *s, struct error *err)
 {
     (void)s, (void)err;
@@ -163,6 +169,8 @@ static const struct store_ops blank_ops = {
     .load_dbs = do_load_dbs,
     .reserve_ids = do_reserve_ids,
     .apply = do_apply,
+    .mark = do_mark,
+    .undo = do_mark, /* nothing was */
     .commit = do_commit,
     .rollback = do_rollback,
     .sweep = do_sweep,

@@ -138,6 +138,16 @@ static enum status do_apply(struct store *s, struct changes *c, struct error *er
     PASS(store_apply(inner, c, err));
 }
 
+static enum status do_mark(struct store *s, struct error *err)
+{
+    PASS(store_mark(inner, err));
+}
+
+static enum status do_undo(struct store *s, struct error *err)
+{
+    PASS(store_undo(inner, err));
+}
+
 /* After a failed commit there is no transaction, whether it took effect or not. */
 static enum status do_commit(struct store *s, struct error *err)
 {
@@ -204,6 +214,8 @@ static const struct store_ops fault_ops = {
     .load_dbs = do_load_dbs,
     .reserve_ids = do_reserve_ids,
     .apply = do_apply,
+    .mark = do_mark,
+    .undo = do_undo,
     .commit = do_commit,
     .rollback = do_rollback,
     .sweep = do_sweep,

@@ -24,6 +24,7 @@
 #include "base/histogram.h"
 #include "base/slice.h"
 #include "base/status.h"
+#include "store/options.h"
 #include "store/rows.h"
 #include "store/scan.h"
 
@@ -64,12 +65,6 @@ enum store_txn {
                         have to be done again */
 };
 
-/* What a server does with a shared database: TO_READ writes nothing, whatever it is, a replica or a primary;
-   TO_READ_OF_REPLICA does the same until it is a primary that can be written to. */
-enum store_use { USE_FULLY, USE_TO_READ, USE_TO_READ_OF_REPLICA };
-
-enum durability { DURABILITY_ALWAYS, DURABILITY_EVERYSEC, DURABILITY_OFF };
-
 struct store;
 
 struct store_ops {
@@ -93,6 +88,8 @@ struct store_ops {
                             struct error *err);
     enum status (*reserve_ids)(struct store *s, int64_t n, int64_t *ret_first, struct error *err);
     enum status (*apply)(struct store *s, struct changes *c, struct error *err);
+    enum status (*mark)(struct store *s, struct error *err);
+    enum status (*undo)(struct store *s, struct error *err);
     enum status (*commit)(struct store *s, struct error *err);
     void (*rollback)(struct store *s);
     enum status (*sweep)(struct store *s, const struct sweep_budget *b, struct sweep_result *ret,
@@ -115,37 +112,6 @@ struct store {
     bool replica;   /* of store_options: what it reads may be old */
     bool certified; /* whether another server's transaction was in the way is told at the commit: one that may
                        write is committed even if it has changed nothing, and cannot keep others out */
-};
-
-/* With the tables to this process alone: brings what is left in their journal into them. url is for
-   people. */
-typedef enum status store_replay_fn(struct store *s, const char *url, struct error *err);
-
-struct store_options {
-    const char *url; /* sqlite:PATH, a bare path, postgres://..., mysql://... */
-    enum durability durability;
-    uint32_t databases;
-    uint64_t page_cache;     /* bytes the database's own cache may take */
-    uint32_t busy_ms;        /* how long opening waits for another process's lock; afterwards nothing waits */
-    uint32_t timeout_ms;     /* how long a database server may take for an answer; 0: 10 s */
-    uint32_t lease_ms;       /* see lease.h */
-    bool (*away)(void *arg); /* it is known not to answer: only commits wait to the end. NULL: unknown */
-    void *away_arg;
-    bool read_only; /* for inspection: no lock, no migration */
-    /* Of the two sessions of a store with a journal on a database server: the one that writes, and the one
-       that reads beside it. What such a store remembers outlives a lost connection, unless another server
-       has had the tables meanwhile: then everything is ST_LOCKED from there on. */
-    bool journaled;
-    struct store *beside;
-    /* On a database server, of a store that writes: called when the store enters the tables, because a server
-       that did not end well may have left a journal (journal/journal.h has the function). */
-    store_replay_fn *replay;
-    bool joins; /* a shared store that this process has open already: the tables are as they must be */
-    /* A session on a replica: it only reads, opening it succeeds while the replica is away, and timeout_ms
-       bounds every wait for it. beside: the session on its primary that the same thread has, if there is one:
-       a replica of another database is refused. */
-    bool replica;
-    enum store_use use;
 };
 
 /* Opens (creating and migrating) the database and takes it for this process alone:
@@ -241,6 +207,21 @@ static inline MUST_CHECK enum status store_reserve_ids(struct store *s, int64_t 
 static inline MUST_CHECK enum status store_apply(struct store *s, struct changes *c, struct error *err)
 {
     return s->ops->apply(s, c, err);
+}
+
+/* A place in the running write transaction that it can be brought back to; there is one, the last. */
+static inline MUST_CHECK enum status store_mark(struct store *s, struct error *err)
+{
+    return s->ops->mark(s, err);
+}
+
+/* Takes back what was applied since the mark, and ids that were reserved since. The mark stays. On failure
+   the transaction cannot be committed. Of a shared store rows that were read since have to be read again; it
+   is a conflict where keys were locked since that others may have now: when it is run again, they are locked
+   from the beginning. */
+static inline MUST_CHECK enum status store_undo(struct store *s, struct error *err)
+{
+    return s->ops->undo(s, err);
 }
 
 /* Ends the transaction. When it returns ST_OK the changes are as durable as the store's durability says;

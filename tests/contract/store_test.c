@@ -432,6 +432,81 @@ static void rollback_leaves_nothing(void)
     CHECK_EQ(next, 501);
 }
 
+/* What came behind a mark is taken back, what came before it stays, and what comes after that as well. */
+static void a_transaction_goes_back_to_its_mark(void)
+{
+    struct key_row k = string_row(0, SLICE("k"), SLICE("1"));
+    REQUIRE_OK(put_key_now(s, &k, &err), &err);
+    int64_t ids[2];
+    REQUIRE_OK(store_begin(s, STORE_WRITE, NULL, NULL, &err), &err);
+    struct key_row first = string_row(0, SLICE("first"), SLICE("x"));
+    struct item_row item = {.ref = {.table = ITEM_SET, .id = 4, .name = SLICE("m")}};
+    struct changes before = {.keys = &first, .nkeys = 1, .items = &item, .nitems = 1};
+    struct rows r = {0};
+    CHECK_OK(store_apply(s, &before, &err), &err);
+    CHECK(!get_key(s, 0, SLICE("new"), &r)); /* a shared store has locked them from here on */
+    CHECK(get_key(s, 0, SLICE("k"), &r));
+    for (int i = 0; i < 2; i++) {
+        struct key_row rows[] = {k, string_row(0, SLICE("new"), SLICE("x"))};
+        struct item_row other = {.ref = {.table = ITEM_SET, .id = 4, .name = SLICE("n")}};
+        struct trash_row trash = {4, ROW_SET};
+        rows[0].value = SLICE("2");
+        struct changes behind = {.keys = rows,
+                                 .nkeys = 2,
+                                 .items = &other,
+                                 .nitems = 1,
+                                 .gone = &item.ref,
+                                 .ngone = 1,
+                                 .trash = &trash,
+                                 .ntrash = 1};
+        CHECK_OK(store_mark(s, &err), &err);
+        CHECK_OK(store_apply(s, &behind, &err), &err);
+        CHECK_OK(store_reserve_ids(s, 5, &ids[i], &err), &err);
+        CHECK(get_key(s, 0, SLICE("new"), &r));
+        REQUIRE_OK(store_undo(s, &err), &err);
+        rows_release(&r);
+        CHECK(!get_key(s, 0, SLICE("new"), &r));
+        REQUIRE(get_key(s, 0, SLICE("k"), &r));
+        CHECK_SLICE(r.keys[0].value, SLICE("1"));
+        CHECK_OK(store_get_items(s, &item.ref, 1, add_item, &r, &err), &err);
+        CHECK_OK(store_get_items(s, &other.ref, 1, add_item, &r, &err), &err);
+        CHECK_EQ(r.nitems, 1);
+        rows_release(&r);
+    }
+    struct key_row last = string_row(0, SLICE("last"), SLICE("y"));
+    struct changes after = {.keys = &last, .nkeys = 1};
+    CHECK_OK(store_apply(s, &after, &err), &err);
+    CHECK_OK(store_commit(s, &err), &err);
+    REQUIRE(get_key(s, 0, SLICE("first"), &r) && get_key(s, 0, SLICE("last"), &r));
+    REQUIRE(get_key(s, 0, SLICE("k"), &r) && !get_key(s, 0, SLICE("new"), &r));
+    CHECK_SLICE(r.keys[2].value, SLICE("1"));
+    CHECK_OK(store_get_items(s, &item.ref, 1, add_item, &r, &err), &err);
+    CHECK_EQ(r.nitems, 1);
+    rows_release(&r);
+}
+
+/* Of a shared store a key that was locked since may be another server's: that is a conflict, and when it is
+   run again the key is locked first. */
+static void a_key_that_was_locked_since_is_a_conflict(void)
+{
+    struct rows r = {0};
+    struct key_row k = string_row(0, SLICE("k"), SLICE("1"));
+    struct changes c = {.keys = &k, .nkeys = 1};
+    for (int i = 0; store_shared(s) && i < 2; i++) {
+        k.seq = 0;
+        REQUIRE_OK(store_begin(s, STORE_WRITE, NULL, NULL, &err), &err);
+        CHECK_OK(store_mark(s, &err), &err);
+        CHECK(!get_key(s, 0, SLICE("k"), &r));
+        CHECK_OK(store_apply(s, &c, &err), &err);
+        CHECK_EQ(store_undo(s, &err), i == 0 ? ST_CONFLICT : ST_OK);
+        if (i == 0)
+            store_rollback(s);
+        else
+            CHECK_OK(store_commit(s, &err), &err);
+    }
+    CHECK(!get_key(s, 0, SLICE("k"), &r));
+}
+
 static void misuse_is_an_error(void)
 {
     struct changes none = {0};
@@ -577,6 +652,8 @@ static void all(void)
     CONTRACT(scans_what_has_expired);
     CONTRACT(a_read_ends_early);
     CONTRACT(rollback_leaves_nothing);
+    CONTRACT(a_transaction_goes_back_to_its_mark);
+    CONTRACT(a_key_that_was_locked_since_is_a_conflict);
     CONTRACT(misuse_is_an_error);
     CONTRACT(databases_are_kept);
     CONTRACT(ids_are_never_given_twice);

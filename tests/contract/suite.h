@@ -6,6 +6,7 @@
 #include "contract/fixture.h"
 #include "store/deferred.h"
 #include "store/fault.h"
+#include "store/shared.h"
 
 static inline enum status open_plain(struct store **ret, struct error *err)
 {

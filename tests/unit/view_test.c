@@ -91,7 +91,7 @@ static bool entry_live(const struct entry *e, int64_t now)
 struct run {
     struct world w;
     struct rand rnd;
-    struct model now, batch, call; /* as it is, before the batch, before the call */
+    struct model now, batch, call, mark; /* as it is, before the batch, before the call, at its mark */
     char noise[VALUE_MAX];
     bool flushed; /* the running call made SQL see what the batch wrote */
     bool poison;  /* a call was undone after that: the batch cannot commit */
@@ -449,7 +449,7 @@ static enum status check_version(struct run *r, uint32_t db, uint64_t k)
 
 typedef enum status operation(struct run *r);
 
-static enum status run_call(struct run *r)
+static enum status some_operations(struct run *r)
 {
     static operation *const operations[] = {
         do_set, do_set,    do_set,    do_write_range, do_write_range, do_write_range, do_del,
@@ -460,6 +460,39 @@ static enum status run_call(struct run *r)
     enum status st = ST_OK;
     for (size_t i = 0; st == ST_OK && i < n; i++)
         st = operations[pick(r, sizeof operations / sizeof *operations)](r);
+    return st;
+}
+
+/* Something that is taken back by itself, or kept with the call. */
+static enum status marked_operations(struct run *r)
+{
+    bool flushed = r->flushed;
+    enum status st = ST_OK;
+    model_copy(&r->mark, &r->now);
+    engine_mark(r->w.engine);
+    for (size_t i = pick(r, 4) + 1; st == ST_OK && i > 0; i--) {
+        st = some_operations(r);
+        engine_step(r->w.engine);
+    }
+    if (st != ST_OK || pick(r, 2)) {
+        engine_forget_mark(r->w.engine);
+        return st;
+    }
+    if ((st = engine_undo_to_mark(r->w.engine)) == ST_OK) {
+        model_copy(&r->now, &r->mark);
+        r->flushed = flushed;
+    }
+    return st;
+}
+
+static enum status run_call(struct run *r)
+{
+    enum status st = some_operations(r);
+    for (size_t i = pick(r, 2) ? 0 : pick(r, 4); st == ST_OK && i > 0; i--) {
+        if (pick(r, 2))
+            engine_step(r->w.engine);
+        st = pick(r, 2) ? marked_operations(r) : some_operations(r);
+    }
     return st;
 }
 
@@ -508,6 +541,8 @@ static void one_batch(struct run *r, bool faults)
     for (size_t i = 0; i < calls && !r->poison; i++)
         one_call(r);
     enum status st = begun ? engine_commit(r->w.engine, NULL, &r->w.err) : ST_OK;
+    if (r->w.journal)
+        CHECK_OK(engine_progress(r->w.engine, &r->w.err), &r->w.err);
     CHECK(st == ST_OK || r->poison || fault_happened(r->w.store));
     if (st != ST_OK)
         model_copy(&r->now, &r->batch);
@@ -541,7 +576,7 @@ static void check_tables(struct run *r)
         world_sql(&r->w, "SELECT count(*) FROM larder_chunk WHERE id NOT IN (SELECT id FROM larder_key)"), 0);
 }
 
-static void run_seed(uint64_t seed, int batches, bool faults)
+static void run_seed(uint64_t seed, int batches, bool faults, bool journal)
 {
     static struct run r;
     static char context[64];
@@ -549,6 +584,7 @@ static void run_seed(uint64_t seed, int batches, bool faults)
     rand_seed(&r.rnd, seed);
     for (size_t i = 0; i < sizeof r.noise; i++)
         r.noise[i] = (char)rand_u64(&r.rnd);
+    r.w.journal = journal;
     REQUIRE(world_start(&r.w));
     for (int i = 0; i < batches && !check.checks_failed; i++) {
         snprintf(context, sizeof context, "seed %d, batch %d", (int)seed, i);
@@ -559,13 +595,16 @@ static void run_seed(uint64_t seed, int batches, bool faults)
     }
     if (!check.checks_failed) {
         check_all(&r);
+        r.w.journal = false; /* closing brings what is in the journal into the tables */
+        REQUIRE(!journal || world_reopen(&r.w));
         check_tables(&r);
-        CHECK(cache_get_stats(engine_cache(r.w.engine))->evicted > 0);
+        CHECK(journal || cache_get_stats(engine_cache(r.w.engine))->evicted > 0);
     }
     check.context = NULL;
     model_clear(&r.now);
     model_clear(&r.batch);
     model_clear(&r.call);
+    model_clear(&r.mark);
     world_end(&r.w);
 }
 
@@ -578,13 +617,19 @@ static int batches(void)
 static void random_commands(void)
 {
     for (uint64_t seed = 1; seed <= 4 && !check.checks_failed; seed++)
-        run_seed(seed, batches(), false);
+        run_seed(seed, batches(), false, false);
 }
 
 static void random_commands_on_a_failing_store(void)
 {
     for (uint64_t seed = 101; seed <= 104 && !check.checks_failed; seed++)
-        run_seed(seed, batches(), true);
+        run_seed(seed, batches(), true, false);
+}
+
+static void random_commands_behind_a_journal(void)
+{
+    for (uint64_t seed = 201; seed <= 202 && !check.checks_failed; seed++)
+        run_seed(seed, batches(), false, true);
 }
 
 int main(int argc, char **argv)
@@ -592,5 +637,6 @@ int main(int argc, char **argv)
     CHECK_MAIN(argc, argv);
     RUN(random_commands);
     RUN(random_commands_on_a_failing_store);
+    RUN(random_commands_behind_a_journal);
     return check_done();
 }

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "check.h"
 #include "engine/engine.h"
+#include "journal/journal.h"
 #include "store/fault.h"
 
 #define WORLD_DATABASES 3
@@ -18,6 +19,7 @@ struct world {
     char folder[64];
     char file[80];
     size_t cache; /* bytes the cache may take, WORLD_CACHE when 0 */
+    bool journal; /* in front of the tables */
     struct store *store;
     struct engine *engine;
     struct view *view;
@@ -44,13 +46,16 @@ static inline bool world_open(struct world *w)
     struct engine_options e = {.databases = WORLD_DATABASES,
                                .cache_memory = w->cache ? w->cache : WORLD_CACHE};
     struct store *inner;
-    if (!check_ok(store_open(&o, &inner, &w->err), &w->err, __FILE__, __LINE__, "store_open"))
+    struct journal_options j = {.max_bytes = 1 << 22, .lag_ms = 20};
+    enum status st =
+        w->journal ? journal_store_open(&o, &j, &inner, &w->err) : store_open(&o, &inner, &w->err);
+    if (!check_ok(st, &w->err, __FILE__, __LINE__, "store_open"))
         return false;
     w->store = fault_new(inner);
     if (!check_ok(engine_new(w->store, &e, &w->engine, &w->err), &w->err, __FILE__, __LINE__, "engine_new"))
         return false;
     w->view = engine_view(w->engine);
-    return true;
+    return check_ok(engine_progress(w->engine, &w->err), &w->err, __FILE__, __LINE__, "engine_progress");
 }
 
 static inline void world_close(struct world *w)

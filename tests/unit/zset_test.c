@@ -22,7 +22,7 @@ struct tester {
     struct world w;
     struct rand rnd;
     struct model now;
-    struct model before_call, before_batch;
+    struct model before_call, before_batch, at_mark;
     struct member_ref {
         int name;
         double score;
@@ -225,6 +225,22 @@ static void compare_tables(struct tester *t)
 
 /* ---- the tests ---- */
 
+/* A change, and some that are taken back within the same call. */
+static enum status change_some(struct tester *t, bool grow)
+{
+    enum status st = change(t, grow);
+    if (pick(t, 3))
+        return st;
+    engine_mark(t->w.engine);
+    t->at_mark = t->now;
+    for (int64_t n = 1 + pick(t, 2); st == ST_OK && n > 0; n--)
+        st = change(t, pick(t, 2));
+    if (st == ST_OK)
+        st = engine_undo_to_mark(t->w.engine);
+    t->now = t->at_mark;
+    return st == ST_OK && pick(t, 2) ? change(t, grow) : st;
+}
+
 static void batch(struct tester *t, bool grow, bool may_fail)
 {
     REQUIRE(world_begin(&t->w));
@@ -232,7 +248,7 @@ static void batch(struct tester *t, bool grow, bool may_fail)
     for (int64_t calls = 1 + pick(t, 4); calls > 0; calls--) {
         world_enter(&t->w);
         t->before_call = t->now;
-        enum status st = change(t, grow);
+        enum status st = change_some(t, grow);
         bool keep = st == ST_OK && (!may_fail || pick(t, 10));
         CHECK_OK(st, engine_error(t->w.engine));
         (void)engine_leave(t->w.engine, keep);

@@ -115,6 +115,7 @@ void rgalera_release(struct rstore *s)
     mem_free(g->held);
     mem_free(g->again);
     mem_free(g->seen);
+    mem_free(g->marked);
     mem_free(g);
 }
 
@@ -413,6 +414,31 @@ void rgalera_expect(struct rstore *s, struct key_row *const *rows, struct slice 
     }
     for (size_t i = 0; i < n; i++)
         rgalera_saw(s, rows[i]->seq, rows[i]->version);
+}
+
+/* ---- going back ---- */
+
+void rgalera_mark(struct rstore *s)
+{
+    struct rgalera *g = s->galera;
+    sort_seen(g);
+    g->marked = mem_realloc(g->marked, (g->nseen + 1) * sizeof *g->marked);
+    if (g->nseen)
+        memcpy(g->marked, g->seen, g->nseen * sizeof *g->seen);
+    g->nmarked = g->nseen;
+    g->marked_held = g->nheld;
+    g->marked_seqs = g->took_seqs;
+}
+
+bool rgalera_undo(struct rstore *s)
+{
+    struct rgalera *g = s->galera;
+    g->nseen = g->nmarked;
+    if (g->nseen)
+        memcpy(g->seen, g->marked, g->nseen * sizeof *g->seen);
+    if (!g->marked_seqs)
+        forget_seqs(s);
+    return g->nheld == g->marked_held;
 }
 
 /* ---- setting up ---- */

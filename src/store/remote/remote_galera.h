@@ -12,6 +12,10 @@ struct rgalera {
     size_t nagain, again_cap;
     struct rgalera_seen *seen; /* rows that it has read */
     size_t nseen, seen_cap;
+    /* What the two were when the transaction was marked, and whether it has taken numbers before that. */
+    struct rgalera_seen *marked;
+    size_t nmarked, marked_held;
+    bool marked_seqs;
     bool took_seqs;                /* it has taken a block of them */
     int64_t witness, transactions; /* the session's row that tells which of its transactions are there */
     char written[64];              /* the session's last write set, as the node calls it */
@@ -48,6 +52,10 @@ void rgalera_conflict(struct rstore *s);
    as texts; they have their own from then on. */
 void rgalera_saw(struct rstore *s, int64_t seq, int64_t version);
 void rgalera_expect(struct rstore *s, struct key_row *const *rows, struct slice *ret, size_t n);
+
+/* The transaction is marked; has been brought back there: false when locks have been lost with that. */
+void rgalera_mark(struct rstore *s);
+bool rgalera_undo(struct rstore *s);
 
 /* What the cluster needs besides in larder_meta, within the transaction that sets a server up. Before:
    whether that is needed at all, because it keeps all others from writing. */

@@ -205,7 +205,7 @@ static enum status do_begin(struct store *base, enum store_txn kind, const struc
     assert(s->conn);
     if (ret_changed)
         *ret_changed = s->other || s->shared;
-    s->other = s->dirty = s->appeared = false;
+    s->other = s->dirty = s->appeared = s->mark.on = false;
     s->failed = ST_OK;
     if (!s->retrying)
         s->give_up_us = clock_mono_us() + (int64_t)s->timeout_ms * 1000;
@@ -541,6 +541,7 @@ static void do_close(struct store *base)
     arena_release(&s->arena);
     buf_release(&s->text);
     mem_free(s->told);
+    mem_free(s->mark.told);
     mem_free(s->pos.kept);
     mem_free(s->brief.keys);
     mem_free(s->url);
@@ -737,6 +738,8 @@ static const struct store_ops rstore_ops = {
     .load_dbs = do_load_dbs,
     .reserve_ids = do_reserve_ids,
     .apply = rapply,
+    .mark = rmark,
+    .undo = rmark_undo,
     .commit = do_commit,
     .rollback = do_rollback,
     .sweep = rsweep,

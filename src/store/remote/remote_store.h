@@ -1,6 +1,6 @@
 /* Private to the files of the store on a database server: remote_store.c (opening, transactions),
-   remote_lock.c, remote_texts.c, remote_read.c, remote_scan.c, remote_apply.c, remote_journal.c and
-   remote_sweep.c. Everyone else sees store/store.h. */
+   remote_lock.c, remote_texts.c, remote_read.c, remote_scan.c, remote_apply.c, remote_mark.c,
+   remote_journal.c and remote_sweep.c. Everyone else sees store/store.h. */
 #ifndef LARDER_STORE_REMOTE_REMOTE_STORE_H
 #define LARDER_STORE_REMOTE_REMOTE_STORE_H
 
@@ -23,6 +23,15 @@ struct rbrief {
     struct key_ref *keys; /* that were read; their bytes are the caller's until it ends */
     size_t n, cap;
     uint64_t sum; /* of what was read */
+};
+
+/* What was so when the transaction was last marked: see remote_mark.c. */
+struct rmark {
+    bool on;
+    bool everything, told_valid;
+    int64_t next_number;
+    uint64_t stripes[STRIPES / 64];
+    struct db_row *told;
 };
 
 struct rstore {
@@ -75,6 +84,7 @@ struct rstore {
        before would get that of another one, if the two have changed places. */
     bool mapped;
     struct rbrief brief;
+    struct rmark mark;
     int64_t now_us;
     int first_host;         /* of the URL's that is tried next */
     struct rgalera *galera; /* of a node of a Galera cluster, see remote_galera.c; else NULL */
@@ -214,6 +224,11 @@ void rapply_put_dbs(struct rstore *s, const struct db_columns *c);
 
 enum status rapply(struct store *s, struct changes *c, struct error *err) MUST_CHECK;
 void rapply_trash(struct rstore *s, const struct trash_row *rows, size_t n);
+
+/* ---- remote_mark.c ---- */
+
+enum status rmark(struct store *s, struct error *err) MUST_CHECK;
+enum status rmark_undo(struct store *s, struct error *err) MUST_CHECK;
 
 /* ---- remote_sweep.c ---- */
 

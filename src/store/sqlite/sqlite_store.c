@@ -109,6 +109,7 @@ static enum status do_begin(struct store *base, enum store_txn kind, const struc
         sqlite_rollback(s->sql);
     if (st != ST_OK)
         return st;
+    s->marked = false;
     if (others)
         s->next_number = -1;
     if (ret_changed)
@@ -121,6 +122,23 @@ static void do_rollback(struct store *base)
     struct sqlite_store *s = sqlite_store_of(base);
     s->next_number = -1;
     sqlite_rollback(s->sql);
+}
+
+static enum status do_mark(struct store *base, struct error *err)
+{
+    struct sqlite_store *s = sqlite_store_of(base);
+    enum status st = s->marked ? sqlite_exec(s->sql, "RELEASE larder_mark", err) : ST_OK;
+    if (st == ST_OK)
+        st = sqlite_exec(s->sql, "SAVEPOINT larder_mark", err);
+    s->marked |= st == ST_OK;
+    return st;
+}
+
+static enum status do_undo(struct store *base, struct error *err)
+{
+    struct sqlite_store *s = sqlite_store_of(base);
+    s->next_number = -1;
+    return sqlite_exec(s->sql, "ROLLBACK TO larder_mark", err);
 }
 
 static enum status do_commit(struct store *base, struct error *err)
@@ -415,6 +433,8 @@ static const struct store_ops sqlite_store_ops = {
     .load_dbs = do_load_dbs,
     .reserve_ids = do_reserve_ids,
     .apply = sqlite_apply,
+    .mark = do_mark,
+    .undo = do_undo,
     .commit = do_commit,
     .rollback = do_rollback,
     .sweep = sweep_step,

@@ -44,6 +44,7 @@ struct sqlite_store {
     struct store base;
     struct sqlite *sql;
     bool read_only;
+    bool marked;         /* the running transaction has a savepoint */
     int64_t next_number; /* larder_meta's next_db_number; -1: has to be read */
     /* Prepared when first used, kept until the end. */
     struct sqlite_stmt *fixed[Q_FIXED];
