@@ -1,5 +1,6 @@
 """What applications and administrators do in SQL: functions, views, roles, prefixes and schemas."""
 
+import concurrent.futures
 import copy
 import re
 
@@ -7,6 +8,8 @@ import pytest
 
 from harness import servers, wait
 from harness.databases import QueryError
+
+from .test_conflicts import NO_SPACE, plant
 
 HOSTILE = [
     b"", b"\0", b"\0\0", b"a\0b", b"\xff\xfe\x80 not UTF-8 \xc3", b"\xff\xff\xff", b"' OR 1=1 --%s", b'"\\\'\n\r\x1a',
@@ -160,6 +163,35 @@ def test_keys_and_own_tables_in_one_transaction(fleet, data, orders):
             assert data.query("SELECT n FROM orders") == ([[str(n)]] if there else [])
         assert 0 < a("PTTL", "soon") <= 900_000 and b("DBSIZE") == 2
     servers[0].check()
+
+
+def test_a_call_that_fails_leaves_nothing(server, data):
+    """Also where no transaction is open: the call is one."""
+    plant(data, NO_SPACE[data.kind], 1, "larder_count")
+    call = "SELECT" if data.kind == "postgres" else "CALL"
+    with server.connect() as c:
+        with pytest.raises(QueryError):
+            data.query(f"{call} larder_set('k', 'v', NULL)")
+        assert c("EXISTS", "k") == c("DBSIZE") == 0
+        data.query(f"{call} larder_set('k', 'v', NULL)")
+        assert c("GET", "k") == b"v" and c("DBSIZE") == 1
+
+
+def test_calls_for_the_same_keys(server, data):
+    """Sessions make and remove the same few keys, no transaction being open: every key is counted once."""
+    call = "SELECT" if data.kind == "postgres" else "CALL"
+    words = [f"larder_set('k{i % 5}', 'v', NULL)" if i % 3 else f"larder_del('k{i % 5}')" for i in range(200)]
+
+    def work(rotate):
+        with data.server.session(data.name) as session:
+            for word in words[rotate:] + words[:rotate]:
+                session(f"{call} {word}")
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    with server.connect() as c:
+        assert c("DBSIZE") == len(c("KEYS", "*"))
+    server.check()
 
 
 def test_a_command_waits_for_a_transaction_with_its_key(server, data, orders):

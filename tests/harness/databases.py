@@ -268,11 +268,10 @@ class Postgres(Database):
         self.log_writer = int(pid)
         while True:
             os.kill(self.log_writer, signal.SIGSTOP)
-            try:
-                self.query("SELECT txid_current()", timeout=1)  # a commit that is waited for
-                return
-            except subprocess.TimeoutExpired:  # it was writing, and holds the lock
-                os.kill(self.log_writer, signal.SIGCONT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                if self.query(f"SELECT wait_event FROM pg_stat_activity WHERE pid = {pid}", timeout=5) == [["WalWriterMain"]]:
+                    return  # it sleeps, and holds no lock that anybody will want
+            os.kill(self.log_writer, signal.SIGCONT)
 
     def lose_log(self):
         """An immediate shutdown, after keep_log."""

@@ -179,7 +179,13 @@ const char remote_postgres_views[] =
     " IF IS_USED_LOCK(larder_lock_name()) IS NOT NULL OR IS_USED_LOCK(larder_reader_name()) IS NOT NULL THEN" \
     MD_REFUSE("a Larder server has these tables for itself alone (mode exclusive)") " END IF;"
 
-/* What both procedures begin with: num is the database's number. */
+/* A body that is one step also where no transaction is open: each statement of a procedure would be a transaction of
+   its own then, and let go of its locks; those of a function belong to the statement that calls it. It may be called
+   by a trigger, as one that commits may not. (DO would swallow its errors: SET does not.) */
+#define MD_AS_ONE(name, parameters)                                                                          \
+    MD_FUNCTION name "(" parameters ") RETURNS INT DETERMINISTIC MODIFIES SQL DATA SQL SECURITY INVOKER BEGIN"
+
+/* What both begin with: num is the database's number. */
 #define MD_ENTER                                                                                             \
     " IF p_key IS NULL THEN" MD_REFUSE("the key must not be NULL") " END IF;"                                \
     " IF p_db IS NULL THEN" MD_REFUSE("the number of the database must not be NULL") " END IF;"              \
@@ -202,6 +208,16 @@ const char remote_postgres_views[] =
     "  FOR UPDATE;"                                                                                          \
     " SET num = NULL; SELECT d.number INTO num FROM larder_db AS d WHERE d.db = p_db;"                       \
     " IF num IS NULL THEN" MD_REFUSE("there is no such database") " END IF;"
+
+/* A number for a new row. On Galera from where servers have theirs (remote_galera.c): what a sequence gives there may
+   be another row's. */
+#define MD_NEW_SEQ                                                                                           \
+    "  IF EXISTS (SELECT 1 FROM larder_meta WHERE name = 'next_seq') AND EXISTS (SELECT 1"                   \
+    "   FROM information_schema.global_status WHERE variable_name = 'WSREP_CLUSTER_SIZE'"                    \
+    "   AND CAST(variable_value AS SIGNED) > 0) THEN"                                                        \
+    "   UPDATE larder_meta SET value = LAST_INSERT_ID(CAST(value AS SIGNED)) + 1024 WHERE name = 'next_seq';"\
+    "   SET new_seq = LAST_INSERT_ID();"                                                                     \
+    "  ELSE SET new_seq = NEXT VALUE FOR larder_seq; END IF;"
 
 #define MD_DISCARD                                                                                           \
     " IF old_id <> 0 THEN INSERT IGNORE INTO larder_trash (id, type) VALUES (old_id, old_type); END IF;"
@@ -241,9 +257,10 @@ const char remote_mariadb_functions[] =
     MD_PROCEDURE "larder_set(p_key LONGBLOB, p_value LONGBLOB, p_ttl DECIMAL(20, 3))"
     " SQL SECURITY INVOKER CALL larder_set_in(0, p_key, p_value, p_ttl);"
     MD_PROCEDURE "larder_set_in(p_db INT, p_key LONGBLOB, p_value LONGBLOB, p_ttl DECIMAL(20, 3))"
-    " SQL SECURITY INVOKER BEGIN"
+    " SQL SECURITY INVOKER SET p_db = larder_set_as_one(p_db, p_key, p_value, p_ttl);"
+    MD_AS_ONE("larder_set_as_one", "p_db INT, p_key LONGBLOB, p_value LONGBLOB, p_ttl DECIMAL(20, 3)")
     " DECLARE num INT; DECLARE now_us BIGINT DEFAULT " MD_NOW_US "; DECLARE ends BIGINT DEFAULT 0;"
-    " DECLARE long_id, pos BIGINT DEFAULT 0; DECLARE old_seq, old_id, old_type, old_expire BIGINT DEFAULT NULL;"
+    " DECLARE long_id, pos BIGINT DEFAULT 0; DECLARE new_seq, old_seq, old_id, old_type, old_expire BIGINT DEFAULT NULL;"
     MD_ENTER
     " IF p_value IS NULL THEN" MD_REFUSE("the value must not be NULL: larder_del removes a key") " END IF;"
     " IF p_ttl <= 0 THEN" MD_REFUSE("a time to live has to be longer than nothing") " END IF;"
@@ -254,9 +271,11 @@ const char remote_mariadb_functions[] =
     "  WHILE pos * 16384 < LENGTH(p_value) DO"
     "   INSERT INTO larder_chunk (id, pos, value) VALUES (long_id, pos, SUBSTR(p_value, pos * 16384 + 1, 16384));"
     "   SET pos = pos + 1; END WHILE; END IF;"
+    " SELECT seq INTO new_seq FROM larder_key WHERE db = num AND `key` = larder_name(p_key);"
+    " IF new_seq IS NULL THEN" MD_NEW_SEQ " END IF;"
     /* Whoever comes second waits here for the first. A row without a type yet is nobody's. */
     " INSERT INTO larder_key (seq, db, `key`, key_rest, type, id, size, first, version, expire_at, value)"
-    "  VALUES (NEXT VALUE FOR larder_seq, num, larder_name(p_key), larder_rest(p_key), 0, 0, 0, 0, 1, -1, '')"
+    "  VALUES (new_seq, num, larder_name(p_key), larder_rest(p_key), 0, 0, 0, 0, 1, -1, '')"
     "  ON DUPLICATE KEY UPDATE version = IF(db = VALUES(db) AND `key` = VALUES(`key`), version + 1, NULL);"
     " SELECT seq, id, type, expire_at INTO old_seq, old_id, old_type, old_expire FROM larder_key"
     "  WHERE db = num AND `key` = larder_name(p_key) FOR UPDATE;"
@@ -264,9 +283,10 @@ const char remote_mariadb_functions[] =
     " UPDATE larder_key SET type = 1, id = long_id, size = IF(long_id = 0, 0, LENGTH(p_value)), first = 0,"
     "  version = GREATEST(version, now_us), expire_at = ends, value = IF(long_id = 0, p_value, '')"
     "  WHERE seq = old_seq;"
-    " CALL larder_counted(num, 1 - (old_expire >= 0), (ends > 0) - (old_expire > 0)); END;"
+    " CALL larder_counted(num, 1 - (old_expire >= 0), (ends > 0) - (old_expire > 0)); RETURN 1; END;"
     MD_PROCEDURE "larder_del(p_key LONGBLOB) SQL SECURITY INVOKER CALL larder_del_in(0, p_key);"
-    MD_PROCEDURE "larder_del_in(p_db INT, p_key LONGBLOB) SQL SECURITY INVOKER BEGIN"
+    MD_PROCEDURE "larder_del_in(p_db INT, p_key LONGBLOB) SQL SECURITY INVOKER SET p_db = larder_del_as_one(p_db, p_key);"
+    MD_AS_ONE("larder_del_as_one", "p_db INT, p_key LONGBLOB")
     " DECLARE num INT; DECLARE now_us BIGINT DEFAULT " MD_NOW_US ";"
     " DECLARE old_seq, old_id, old_type, old_expire BIGINT DEFAULT NULL;"
     " DECLARE CONTINUE HANDLER FOR NOT FOUND SET old_seq = NULL;"
@@ -278,7 +298,7 @@ const char remote_mariadb_functions[] =
     MD_DISCARD
     "  UPDATE larder_key SET type = 0, id = 0, size = 0, first = 0, value = '', expire_at = -1,"
     "   version = GREATEST(version + 1, now_us) WHERE seq = old_seq;"
-    "  CALL larder_counted(num, -1, -(old_expire > 0)); END IF; END;";
+    "  CALL larder_counted(num, -1, -(old_expire > 0)); END IF; RETURN 1; END;";
 
 /* A string in chunks that GROUP_CONCAT gives as a whole; else NULL, and larder_get has it. */
 #define MD_CHUNKS "GROUP_CONCAT(c.value ORDER BY c.pos SEPARATOR '')"

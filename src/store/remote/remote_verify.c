@@ -140,7 +140,7 @@ static const char *const functions_text[REMOTE_DIALECTS] = {
     "  AND length($1) > 0 AND NOT ('search_path=' || convert_from($1, 'UTF8')) = ANY (p.proconfig)",
     [REMOTE_MARIADB] =
     "WITH want (name, functions) AS (SELECT '', 'larder_lock_name larder_reader_name larder_name larder_rest larder_long"
-    " larder_get larder_get_in larder_counted larder_set larder_set_in larder_del larder_del_in')"
+    " larder_get larder_get_in larder_counted larder_set larder_set_in larder_set_as_one larder_del larder_del_in larder_del_as_one')"
     " SELECT w.word FROM " MD_WORDS("functions") " AS w WHERE " MD_SEES("'EXECUTE', 'CREATE ROUTINE', 'ALTER ROUTINE'")
     " AND NOT EXISTS (SELECT 1 FROM information_schema.routines AS r WHERE r.routine_schema = DATABASE()"
     "  AND r.routine_name = w.word) AND ?1 = ?1",
