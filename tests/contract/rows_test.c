@@ -287,6 +287,54 @@ static void undone_changes_leave_another_stamp(void)
     check_whole();
 }
 
+/* Replaces a library, in a batch of its own; whether that was committed. */
+static bool try_put(struct side *s, const char *code)
+{
+    struct error write_err;
+    view_declare_everything(s->view);
+    view_peek(s->view, HIDDEN_LIBRARIES);
+    if (engine_begin(s->engine, true, &write_err, &err) != ST_OK)
+        return false;
+    engine_enter(s->engine);
+    bool done = write_err.code == ST_OK &&
+                rows_put_library(s->view, SLICE("one"), slice_str(code)) == ST_OK &&
+                rows_put_library(s->view, SLICE("two"), slice_str(code)) == ST_OK;
+    engine_leave(s->engine, done);
+    return engine_commit(s->engine, NULL, &err) == ST_OK && done;
+}
+
+/* Whichever call fails, both libraries are the new ones or the old ones, and the stamp says which. */
+static void a_failure_leaves_all_or_nothing(void)
+{
+    char code[16] = "code 0";
+    bool happened = true;
+    open_side(&a);
+    CHECK(try_put(&a, code));
+    for (uint64_t nth = 1; happened && nth < 100 && !check.checks_failed; nth++) {
+        char next[16];
+        begin(&a, false, false);
+        struct hidden_stamp before = stamp_of(&a);
+        commit(&a);
+        snprintf(next, sizeof next, "code %d", (int)nth);
+        fault_set(a.fault, (struct fault){.nth = nth, .status = ST_IO});
+        bool done = try_put(&a, next);
+        happened = fault_happened(a.fault);
+        fault_set(a.fault, (struct fault){0});
+        begin(&a, false, false);
+        struct hidden_stamp now = stamp_of(&a);
+        if (done)
+            memcpy(code, next, sizeof code);
+        expect_library(&a, "one", code);
+        expect_library(&a, "two", code);
+        CHECK_EQ(libraries_of(&a), 2000 + 2 * (int64_t)strlen(code));
+        CHECK_EQ(now.version != before.version, done);
+        commit(&a);
+    }
+    CHECK(!happened);
+    close_side(&a);
+    check_whole();
+}
+
 /* ---- two servers ---- */
 
 static void others_see_it_at_once(void)
@@ -372,6 +420,7 @@ int main(int argc, char **argv)
     IN_NEW_PLACE(scripts_come_and_go);
     IN_NEW_PLACE(clients_never_meet_them);
     IN_NEW_PLACE(undone_changes_leave_another_stamp);
+    IN_NEW_PLACE(a_failure_leaves_all_or_nothing);
     if (server_url()) {
         IN_NEW_PLACE(others_see_it_at_once);
         IN_NEW_PLACE(looking_locks_nothing);
