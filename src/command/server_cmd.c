@@ -10,6 +10,7 @@
 #include "exec/executor.h"
 #include "exec/session.h"
 #include "exec/txn.h"
+#include "script/running.h"
 #include "stats/replication.h"
 #include "stats/stats.h"
 
@@ -64,8 +65,9 @@ static enum status lastsave(struct call *c)
 
 /* ---- SHUTDOWN ---- */
 
-/* SAVE, NOSAVE, NOW and FORCE make no difference here: everything acknowledged is already in the database,
-   and there are no replicas to wait for. ABORT finds nothing to abort, as a shutdown never waits. */
+/* SAVE, NOW and FORCE make no difference here: everything acknowledged is already in the database, and there
+   are no replicas to wait for; nor does NOSAVE, but for scripts, which it ends. Without it a busy script goes
+   first. ABORT finds nothing to abort, as a shutdown never waits. */
 static enum status shutdown_command(struct call *c)
 {
     bool save_given = false, nosave = false, abort = false, other = false;
@@ -87,7 +89,11 @@ static enum status shutdown_command(struct call *c)
         reply_error(c->reply, ERR_SYNTAX);
     } else if (abort) {
         reply_error(c->reply, "ERR No shutdown in progress.");
+    } else if (!nosave && running_refusal(c->executor->server)) {
+        reply_error(c->reply, running_refusal(c->executor->server));
     } else {
+        if (nosave)
+            running_end_all(c->executor->server);
         c->result->stops = true;
         c->session->ops->close(c->session, true);
     }

@@ -423,6 +423,15 @@ enum status engine_progress(struct engine *e, struct error *err)
     return st;
 }
 
+void engine_peek(struct engine *e)
+{
+    if (!e->later)
+        return;
+    int64_t durable = store_durable(e->store);
+    if (durable > e->progress.durable)
+        e->progress.durable = durable;
+}
+
 int64_t engine_durable(const struct engine *e)
 {
     return e->progress.durable;

@@ -126,6 +126,9 @@ void engine_abandon(struct engine *e);
    have failed, after they had been accepted; replies that wait for one of them get the error. */
 enum status engine_progress(struct engine *e, struct error *err) MUST_CHECK;
 
+/* In the midst of a transaction: notes what has become durable since (engine_settled), and nothing else. */
+void engine_peek(struct engine *e);
+
 /* What has a ticket up to this is durable. */
 int64_t engine_durable(const struct engine *e);
 

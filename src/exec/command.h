@@ -216,6 +216,13 @@ struct command_result command_run(struct executor *executor, struct session *ses
                                   const struct command *known, const struct slice *argv, int argc,
                                   struct reply *reply, const struct error *write_err);
 
+/* The same for another client's command while a script is busy, whose transaction is not left for it: it is
+   told so (busy: "BUSY ..."), unless it is CMD_ALLOW_BUSY and asks for no rows. No handler that runs here
+   uses call->view. */
+struct command_result command_run_busy(struct executor *executor, struct session *session,
+                                       const struct command *known, const struct slice *argv, int argc,
+                                       struct reply *reply, const char *busy);
+
 /* Whether a command can have so many words. */
 bool command_arity_fits(const struct command *cmd, int argc);
 

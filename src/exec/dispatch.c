@@ -198,6 +198,25 @@ static void run(struct call *call, size_t mark)
         call->result->ticket = trace.wait;
 }
 
+static void refuse_unknown(struct executor *executor, struct session *session, const struct command *known,
+                           const struct slice *argv, int argc, struct reply *reply)
+{
+    if (known)
+        reply_unknown_subcommand(reply, known, argv[1]);
+    else
+        reply_unknown_command(reply, argv, argc);
+    executor_note_error(executor, reply->code);
+    txn_spoil(session);
+}
+
+static void note_refused(struct executor *executor, struct session *session, const struct command *cmd,
+                         const struct reply *reply)
+{
+    books_count(&executor->books, BOOKS_REJECTED, (uint32_t)command_index(cmd));
+    executor_note_error(executor, reply->code);
+    txn_spoil(session);
+}
+
 struct command_result command_run(struct executor *executor, struct session *session,
                                   const struct command *known, const struct slice *argv, int argc,
                                   struct reply *reply, const struct error *write_err)
@@ -210,19 +229,12 @@ struct command_result command_run(struct executor *executor, struct session *ses
         cmd = command_find_sub(known, argv[1]);
     session->state.last = cmd;
     if (UNLIKELY(!cmd)) {
-        if (known)
-            reply_unknown_subcommand(reply, known, argv[1]);
-        else
-            reply_unknown_command(reply, argv, argc);
-        executor_note_error(executor, reply->code);
-        txn_spoil(session);
+        refuse_unknown(executor, session, known, argv, argc, reply);
     } else if (UNLIKELY(!command_arity_fits(cmd, argc) || auth_is_in_doubt(session, cmd) ||
                         session->state.monitor || no_database(executor, cmd, write_err) ||
                         session->state.txn.txn) &&
                refuse(executor, session, cmd, argc, reply, write_err)) {
-        books_count(&executor->books, BOOKS_REJECTED, (uint32_t)command_index(cmd));
-        executor_note_error(executor, reply->code);
-        txn_spoil(session);
+        note_refused(executor, session, cmd, reply);
     } else if (UNLIKELY(session->state.txn.txn != NULL) && txn_queue(session, cmd, argv, argc)) {
         reply_simple(reply, "QUEUED");
     } else {
@@ -240,6 +252,68 @@ struct command_result command_run(struct executor *executor, struct session *ses
         silence(session, reply, mark);
     return result;
 }
+
+/* ---- while a script is busy ---- */
+
+/* The view, the engine and the call's arena are the script's. */
+static void run_without_rows(struct call *call, size_t mark)
+{
+    struct executor *executor = call->executor;
+    struct arena arena = {0};
+    struct error err;
+    uint64_t errors_were = call->reply->errors;
+    int64_t start = clock_mono_us(), clock_was = executor->clock_us;
+    call->arena = &arena;
+    call->err = &err;
+    enum status st = call->cmd->fn(call);
+    if (st != ST_OK) {
+        call->reply->ops->rewind(call->reply, mark);
+        reply_failure(call, st);
+    }
+    arena_release(&arena);
+    keep_books(call, start, errors_were, false);
+    executor->clock_us = clock_was;
+}
+
+/* WATCH asks the database, which the script has. */
+static bool may_run_now(const struct command *cmd)
+{
+    return (cmd->flags & CMD_ALLOW_BUSY) && !txn_begins_watch(cmd);
+}
+
+struct command_result command_run_busy(struct executor *executor, struct session *session,
+                                       const struct command *known, const struct slice *argv, int argc,
+                                       struct reply *reply, const char *busy)
+{
+    const struct command *cmd = known && known->subs && argc > 1 ? command_find_sub(known, argv[1]) : known;
+    size_t mark = reply->ops->mark(reply);
+    struct command_result result = {0};
+    struct call call = {.executor = executor,
+                        .session = session,
+                        .cmd = cmd,
+                        .argv = argv,
+                        .argc = argc,
+                        .reply = reply,
+                        .result = &result};
+    session->state.last = cmd;
+    if (!cmd) {
+        refuse_unknown(executor, session, known, argv, argc, reply);
+    } else if (refuse(executor, session, cmd, argc, reply, NULL)) {
+        note_refused(executor, session, cmd, reply);
+    } else if (!may_run_now(cmd)) {
+        refuse_with(session, cmd, reply, busy);
+        note_refused(executor, session, cmd, reply);
+    } else if (txn_open(session) && txn_queue(session, cmd, argv, argc)) {
+        reply_simple(reply, "QUEUED");
+    } else {
+        run_without_rows(&call, mark);
+    }
+    if (session->state.reply_mode != SESSION_REPLY_ON)
+        silence(session, reply, mark);
+    return result;
+}
+
+/* ---- commands within commands ---- */
 
 void command_run_apart(struct call *outer, const struct command *cmd, const struct slice *argv, int argc)
 {

@@ -38,6 +38,7 @@ struct slowlog;
 struct latency;
 struct recent;
 struct replicas;
+struct running;
 struct script_cache;
 struct script_run;
 struct scripts;
@@ -113,6 +114,7 @@ struct server {
     struct latency *latency;           /* locks itself */
     struct replicas *replicas;         /* of the database; NULL: it has none; locks itself */
     struct script_cache *script_cache; /* of script/; locks itself */
+    struct running *running;           /* scripts that are busy, of script/; locks itself */
     char run_id[41];
     int64_t start_us; /* monotonic */
     size_t start_memory;
@@ -176,9 +178,10 @@ struct executor {
        of its clients that monitor. */
     void (*look)(struct executor *s);
     void (*tell_monitors)(struct executor *s, struct slice line);
-    /* A script runs for longer than busy-reply-threshold: called now and then until it ends. NULL: nobody
-       cares. It may end the script (script_run_kill). */
+    /* A script has run for a while (run->slow_at_us): called now and then until it ends, and may end it
+       (script_run_kill); then once more, when it has ended. NULL: nobody cares. */
     void (*script_slow)(struct executor *s, struct script_run *run);
+    void (*script_over)(struct executor *s, struct script_run *run);
 };
 
 void server_init(struct server *server);

@@ -49,7 +49,7 @@ static const struct error_code {
     {"IOERR", 503, "io_error"},         {"EXECABORT", 400, "exec_abort"},
     {"NOPERM", 403, "forbidden"},       {"STALE", 503, "too_stale"},
     {"BADTOKEN", 400, "bad_token"},     {"FOREIGNTOKEN", 409, "foreign_token"},
-    {"LOSTWRITES", 409, "lost_writes"},
+    {"LOSTWRITES", 409, "lost_writes"}, {"BUSY", 503, "busy"},
 };
 
 static struct error_code code_of(struct slice text, enum http_dialect dialect)
@@ -216,13 +216,11 @@ static struct command_result answer_call(struct http_api *api, struct session *s
     return result;
 }
 
-struct command_result http_answer(struct http_api *api, struct session *s, struct http_call *x,
-                                  struct buf *out, const struct error *write_err)
+/* The session is what the request says. False: the call cannot run, which is the answer. */
+static bool let_in(struct http_api *api, struct session *s, struct http_call *x, struct answer *a)
 {
-    struct answer *a = begin_answer(api, x, out);
-    struct command_result result = {0};
-    a->dialect = http_dialect_of(x);
     bool open = x->route && x->route->open;
+    a->dialect = http_dialect_of(x);
     s->request = a;
     s->state.db = x->db;
     auth_set_known(s,
@@ -231,7 +229,17 @@ struct command_result http_answer(struct http_api *api, struct session *s, struc
         refuse_stranger(api, x, a);
     else if (x->refusal.status)
         answer_refusal(a, x);
-    else if (http_begin_reads(s, x, a))
+    else
+        return true;
+    return false;
+}
+
+struct command_result http_answer(struct http_api *api, struct session *s, struct http_call *x,
+                                  struct buf *out, const struct error *write_err)
+{
+    struct answer *a = begin_answer(api, x, out);
+    struct command_result result = {0};
+    if (let_in(api, s, x, a) && http_begin_reads(s, x, a))
         result = answer_call(api, s, x, write_err);
     end_answer(a);
     if (x->token_name)
@@ -239,6 +247,56 @@ struct command_result http_answer(struct http_api *api, struct session *s, struc
     s->request = NULL;
     return result;
 }
+
+/* ---- while a script is busy ---- */
+
+/* Whether the route asks neither the database nor other workers: /healthz, /version, /openapi.json. */
+static bool needs_nothing(const struct route *r)
+{
+    return r && r->run && !r->prepare && !r->stops_workers;
+}
+
+static struct command_result answer_meanwhile(struct http_api *api, struct session *s, struct http_call *x,
+                                              const char *refusal)
+{
+    if (needs_nothing(x->route))
+        return x->route->run(api, s, x, NULL);
+    if (x->route && x->route->run == upstash_run)
+        return upstash_run_busy(api, s, x, refusal);
+    reply_error(&api->answer.json.base, refusal);
+    executor_note_error(api->executor, "BUSY");
+    return (struct command_result){0};
+}
+
+static void make_answer(struct http_api *a)
+{
+    json_reply_init(&a->answer.json);
+    a->answer.api = a;
+    a->answer.ops = json_reply_ops;
+    a->answer.ops.error = say_error;
+    a->answer.json.base.ops = &a->answer.ops;
+}
+
+/* The script may be that of a request, whose answer is then in the midst of being made. */
+struct command_result http_answer_busy(struct http_api *api, struct session *s, struct http_call *x,
+                                       struct buf *out, const char *refusal)
+{
+    const struct answer of_script = api->answer;
+    make_answer(api);
+    struct answer *a = begin_answer(api, x, out);
+    struct command_result result = {0};
+    if (let_in(api, s, x, a))
+        result = answer_meanwhile(api, s, x, refusal);
+    if (a->head.status == 503)
+        http_add_header(x, SLICE("Retry-After: 1\r\n"));
+    end_answer(a);
+    json_reply_release(&a->json);
+    api->answer = of_script;
+    s->request = NULL;
+    return result;
+}
+
+/* ---- failures ---- */
 
 /* Some pass by themselves, or when the operator acts; behind others is damage, or a bug. */
 int http_failure_status(enum status st)
@@ -279,11 +337,7 @@ struct http_api *http_api_new(struct executor *s)
     struct http_api *a = mem_zalloc(sizeof *a);
     a->executor = s;
     a->outcomes = outcomes_new();
-    json_reply_init(&a->answer.json);
-    a->answer.api = a;
-    a->answer.ops = json_reply_ops;
-    a->answer.ops.error = say_error;
-    a->answer.json.base.ops = &a->answer.ops;
+    make_answer(a);
     return a;
 }
 

@@ -101,6 +101,11 @@ size_t http_declare(const struct http_api *a, const struct http_call *x);
 struct command_result http_answer(struct http_api *a, struct session *s, struct http_call *x, struct buf *out,
                                   const struct error *write_err);
 
+/* The same while a script is busy: the answer is 503 `busy`, but for what may run (command_run_busy) and what
+   needs no database. */
+struct command_result http_answer_busy(struct http_api *a, struct session *s, struct http_call *x,
+                                       struct buf *out, const char *refusal);
+
 /* How far behind the beginning of a call's whole answer the room for its token is; 0: there is none. */
 uint16_t http_token_place(const struct http_call *x, struct slice answer);
 

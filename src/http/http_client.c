@@ -172,18 +172,41 @@ static size_t declare(const struct batch_call *call)
 
 /* ---- answers ---- */
 
+static bool is_continue(const struct http_call *x)
+{
+    return x->refusal.status == HTTP_CONTINUE;
+}
+
+static struct command_result say_continue(struct client *c)
+{
+    buf_add_slice(&c->out, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
+    return (struct command_result){0};
+}
+
 static struct command_result run(const struct batch_call *call, const struct error *write_err)
 {
     struct client *c = call->client;
     struct http_call copy = *request_of(call), *x = &copy; /* it may run again, from what it was */
-    if (x->refusal.status == HTTP_CONTINUE) {
-        buf_add_slice(&c->out, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
-        return (struct command_result){0};
-    }
+    if (is_continue(x))
+        return say_continue(c);
     x->close |= client_is_last_call(c);
     struct command_result result = http_answer(api_of(c), &c->session, x, &c->out, write_err);
     c->run.queued_us = 0;
     c->run.shape = (uint32_t)(http_dialect_of(x) | (x->request.method == HTTP_HEAD ? SHAPE_BODILESS : 0));
+    if (x->close)
+        client_drain(c);
+    return result;
+}
+
+static struct command_result run_busy(const struct batch_call *call, const char *refusal)
+{
+    struct client *c = call->client;
+    struct http_call copy = *request_of(call), *x = &copy;
+    if (is_continue(x))
+        return say_continue(c);
+    x->close |= client_is_last_call(c);
+    struct command_result result = http_answer_busy(api_of(c), &c->session, x, &c->out, refusal);
+    c->run.queued_us = 0;
     if (x->close)
         client_drain(c);
     return result;
@@ -316,6 +339,7 @@ const struct protocol http_protocol = {
     .reads = reads,
     .declare = declare,
     .run = run,
+    .run_busy = run_busy,
     .fail = fail,
     .shared = &outcomes,
 };

@@ -273,6 +273,8 @@ http_prepare_fn upstash_command, upstash_path, upstash_pipeline, upstash_multi;
 http_declare_fn http_declare_nothing, http_declare_batch, upstash_declare;
 
 http_run_fn upstash_run, upstash_run_pipeline, upstash_run_multi;
+struct command_result upstash_run_busy(struct http_api *api, struct session *s, struct http_call *x,
+                                       const char *refusal);
 http_run_fn http_run_batch, http_outcome;
 http_run_fn http_healthz, http_version, http_metrics, http_openapi;
 

@@ -180,6 +180,18 @@ struct command_result upstash_run(struct http_api *api, struct session *s, struc
     return result;
 }
 
+struct command_result upstash_run_busy(struct http_api *api, struct session *s, struct http_call *x,
+                                       const char *refusal)
+{
+    struct answer *a = &api->answer;
+    begin(a);
+    upstash_item_begin(a);
+    struct command_result result =
+        command_run_busy(api->executor, s, x->cmd, x->argv, x->argc, &a->json.base, refusal);
+    upstash_item_end(a);
+    return result;
+}
+
 /* ---- several ---- */
 
 static bool read_pipeline(struct http_call *x)

@@ -130,6 +130,7 @@ static const struct store_ops journal_ops = {
 
 static const struct deferred_ops journal_deferred_ops = {
     .last_ticket = owner_last_ticket,
+    .durable = owner_durable,
     .progress = owner_progress,
     .on_progress = owner_on_progress,
 };

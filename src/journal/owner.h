@@ -62,6 +62,7 @@ int64_t owner_last_ticket(const struct store *base);
 
 /* ---- owner_progress.c ---- */
 
+int64_t owner_durable(struct store *base);
 enum status owner_progress(struct store *base, struct store_progress *ret, struct error *err) MUST_CHECK;
 void owner_on_progress(struct store *base, store_wake_fn *fn, void *arg);
 

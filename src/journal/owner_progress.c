@@ -169,12 +169,28 @@ void owner_advance(struct journal_store *s)
 
 /* ---- what the engine is told ---- */
 
+/* Up to which ticket change sets are as durable as the durability says. */
+static int64_t durable(struct journal_store *s)
+{
+    const struct journal_shared *l = locked(s);
+    return l->durability == DURABILITY_ALWAYS ? l->durable : s->owner.last_ticket;
+}
+
+int64_t owner_durable(struct store *base)
+{
+    struct journal_store *s = journal_store_of(base);
+    journal_lock(s);
+    int64_t ticket = durable(s);
+    journal_unlock(s);
+    return ticket;
+}
+
 static void tell_progress(struct journal_store *s, struct store_progress *ret)
 {
     const struct journal_shared *l = locked(s);
     const struct journal_failures *f = &l->failures;
     *ret = (struct store_progress){
-        .durable = l->durability == DURABILITY_ALWAYS ? l->durable : s->owner.last_ticket,
+        .durable = durable(s),
         .full = full(s) && f->stuck == ST_OK && f->failing == ST_OK, /* else they are refused */
         .locked = l->locked,
         .failing = f->failing != ST_OK || (owner_no_room(s) && f->stuck != ST_OK),

@@ -170,6 +170,9 @@ void client_change_state(struct client *c, enum client_state to);
 /* Only at the end of a turn, when nothing refers to it. */
 void client_free(struct client *c);
 
+/* Sends what can be sent now, and leaves it in the buffer. */
+void client_send(struct client *c);
+
 /* Sends what can be sent now and watches for the rest; closes when that was the last of it. */
 void client_flush(struct client *c);
 

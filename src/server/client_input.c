@@ -71,7 +71,7 @@ void client_on_readable(evutil_socket_t fd, short what, void *arg)
     struct worker *w = c->worker;
     if (c->run.state == CLIENT_LINGERING)
         throw_away(c);
-    if (w->batch.pending && client_open(c)) {
+    if ((w->batch.pending || busy_defers(w, c)) && client_open(c)) {
         gather_later(w, c);
         return;
     }
@@ -101,7 +101,11 @@ void client_on_readable(evutil_socket_t fd, short what, void *arg)
         client_kill(c);
         return;
     }
-    if (c->run.state != CLIENT_BLOCKED)
+    if (c->run.state == CLIENT_BLOCKED)
+        return;
+    if (w->busy.on)
+        busy_answer(w, c);
+    else
         gather_calls(w, c);
 }
 

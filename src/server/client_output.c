@@ -66,26 +66,30 @@ static void drained(struct client *c)
     }
 }
 
+void client_send(struct client *c)
+{
+    size_t n = 0;
+    if (c->run.state == CLIENT_DEAD || !sendable(c))
+        return;
+    switch (conn_write(&c->conn, c->out.p + c->sent, sendable(c), &n)) {
+    case CONN_OK:
+        c->sent += n;
+        c->flushed_us = worker_now(c->worker);
+        c->worker->executor.stats.net_out += n;
+        c->worker->executor.stats.writes++;
+        break;
+    case CONN_AGAIN:
+        break;
+    default:
+        client_kill(c);
+    }
+}
+
 void client_flush(struct client *c)
 {
+    client_send(c);
     if (c->run.state == CLIENT_DEAD)
         return;
-    size_t n = 0;
-    if (sendable(c)) {
-        switch (conn_write(&c->conn, c->out.p + c->sent, sendable(c), &n)) {
-        case CONN_OK:
-            c->sent += n;
-            c->flushed_us = worker_now(c->worker);
-            c->worker->executor.stats.net_out += n;
-            c->worker->executor.stats.writes++;
-            break;
-        case CONN_AGAIN:
-            break;
-        default:
-            client_kill(c);
-            return;
-        }
-    }
     if (c->run.state == CLIENT_STALLED && !c->in_batch && !client_must_stall(c))
         client_change_state(c, CLIENT_READY);
     if (client_backlog(c) == 0) {
@@ -102,5 +106,7 @@ void client_flush(struct client *c)
 void client_on_writable(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd, (void)what;
-    client_flush(arg);
+    struct client *c = arg;
+    if (!busy_defers(c->worker, c))
+        client_flush(c);
 }

@@ -88,8 +88,9 @@ void client_on_block_timeout(evutil_socket_t fd, short what, void *arg)
     struct client *c = arg;
     if (!c->session.state.blocked)
         return;
-    /* The loop counts from when it woke up, so a timer that was set in a long turn fires early. */
-    if (clock_mono_us() < c->run.block_until_us)
+    /* The loop counts from when it woke up, so a timer that was set in a long turn fires early. While a
+       script is busy it waits. */
+    if (clock_mono_us() < c->run.block_until_us || c->worker->busy.on)
         client_arm_block_timer(c);
     else
         block_timer(&c->worker->executor, &c->session);

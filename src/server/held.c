@@ -115,6 +115,17 @@ void held_settle(struct worker *worker)
     }
 }
 
+void held_settle_durable(struct worker *worker)
+{
+    struct held_replies *w = &worker->held;
+    while (w->first < w->next) {
+        const struct held_reply *it = at(w, w->first);
+        if (it->what.ticket > engine_durable(it->what.engine) || (it->client && it->client->kept))
+            return;
+        let_go(w);
+    }
+}
+
 /* ---- failure ---- */
 
 /* Which replies fail: those that wait for this ticket of an engine, or a later one; or one alone, by its

@@ -67,6 +67,10 @@ void held_cut(struct worker *w);
 /* Lets go of the replies whose tickets are durable: their clients are marked to be flushed. */
 void held_settle(struct worker *w);
 
+/* So, in the midst of a transaction: only those whose tickets are durable for certain, none of a client that
+   would be brought back if the transaction runs again. */
+void held_settle_durable(struct worker *w);
+
 /* The replies that wait for this ticket of the engine, or a later one, become errors. */
 void held_fail(struct worker *w, struct held_for from, const struct error *err);
 

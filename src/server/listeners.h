@@ -34,6 +34,12 @@ void listeners_admit(struct worker *w, int which, struct conn conn);
 /* A client that speaks it has gone. */
 void listeners_leave(struct workers *t, const struct protocol *p);
 
+/* The certificates of the ports are read at the start, on SIGHUP, and when CONFIG SET changes where they are:
+   connections from now on get what the configuration names; those that exist keep what they have. When it
+   cannot be used everything stays as it was, and the log says why. Does nothing when no port has TLS. The
+   workers do not run. */
+enum status certificates_load(struct workers *t, struct error *err) MUST_CHECK;
+
 /* maxclients, or what the limit of descriptors allows. */
 void listeners_fit(struct workers *t);
 

@@ -90,6 +90,10 @@ struct protocol {
        again: what it changes is the session's state, c->run and the output. */
     struct command_result (*run)(const struct batch_call *call, const struct error *write_err);
 
+    /* A script is busy, inside whose transaction, or outside of any, the call is answered: that it cannot run
+       now (refusal: "BUSY ..."), but for what may (command_run_busy). */
+    struct command_result (*run_busy)(const struct batch_call *call, const char *refusal);
+
     /* ---- commits that fail ---- */
 
     /* Adds, to out, errors in the place of n answers of one shape (c->run.shape when they were given) that a

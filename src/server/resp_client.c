@@ -171,6 +171,17 @@ static struct command_result run(const struct batch_call *call, const struct err
     return result;
 }
 
+static struct command_result run_busy(const struct batch_call *call, const char *refusal)
+{
+    struct client *c = call->client;
+    c->reply.base.resp = c->session.state.resp;
+    c->run.shape = 0;
+    if (!call->cmd && (call->argc == 0 || is_http(call->argv[0])))
+        return run_unknown(call, NULL);
+    return command_run_busy(&c->worker->executor, &c->session, call->cmd, call->argv, call->argc,
+                            &c->reply.base, refusal);
+}
+
 /* A SELECT in the queue of EXEC is undone with it when its commit fails, unless the client has chosen another
    database since. */
 static void fail(struct client *c, uint32_t n, uint32_t left, const struct error *err, struct buf *out)
@@ -213,6 +224,7 @@ const struct protocol resp_protocol = {
     .reads = reads,
     .declare = declare,
     .run = run,
+    .run_busy = run_busy,
     .fail = fail,
     .tick = tick,
     .memory = memory,

@@ -423,8 +423,14 @@ static enum tried try_calls(struct worker *w)
 static void run_transaction(struct worker *w)
 {
     bool stops = needs_all(w, &w->batch.calls[w->batch.at]);
-    if (stops)
-        workers_hold(w);
+    if (stops && !workers_hold(w)) {
+        if (busy_refuse(w, &w->batch.calls[w->batch.at])) { /* else it is tried again */
+            w->batch.at++;
+            w->batch.tries = 0;
+        }
+        transaction_flush(w);
+        return;
+    }
     enum tried found;
     do
         found = try_calls(w);

@@ -16,13 +16,14 @@
 #include "exec/block.h"
 #include "exec/command.h"
 #include "replica/replicas.h"
-#include "server/certificates.h"
 #include "server/worker_internal.h"
 #include "stats/monitor.h"
 #include "store/shared.h"
 
 #define FULL_RETRY_US 5000    /* when to look again whether the store has caught up */
 #define LAST_FLUSH_US 3000000 /* how long the end waits for replies to leave */
+
+#define RELOAD_RETRY_US 100000
 
 /* ---- configuration at run time: the other workers stand still ---- */
 
@@ -99,6 +100,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     executor_tick(&w->executor);
     for (struct session *s = w->executor.first, *next; s; s = next) {
         next = s->next;
+        if (busy_defers(w, (struct client *)s))
+            continue;
         if (w->batch.pending && ((struct client *)s)->in_batch) /* it waits for us */
             continue;
         client_tick((struct client *)s, worker_now(w));
@@ -311,11 +314,11 @@ static void forget(struct client_vec *v, const struct client *c)
     v->len = n;
 }
 
-static void free_dead(struct worker *w)
+void worker_free_dead(struct worker *w)
 {
     for (struct client *c = w->dead.first, *next; c; c = next) {
         next = c->next;
-        if (c->in_batch) /* which is pending */
+        if (c->in_batch || c->kept || c->session.kept) /* of a batch that is pending, or runs */
             continue;
         if (c->to_flush)
             forget(&w->flush, c);
@@ -328,8 +331,11 @@ static void free_dead(struct worker *w)
 static void reload(struct worker *w)
 {
     struct error err;
+    if (!workers_hold(w)) { /* a script is busy */
+        worker_arm(w->pause_timer, RELOAD_RETRY_US);
+        return;
+    }
     w->reload = false;
-    workers_hold(w);
     if (certificates_load(w->workers, &err) != ST_OK)
         log_warning("the certificates stay as they were", NULL);
     workers_release(w->workers);
@@ -354,7 +360,7 @@ static enum status turn(struct worker *w, struct error *err)
         worker_arm(w->sweep_timer, sweeper_step(w));
     }
     poll_tend(w); /* last: whatever asks the database may take a notification along */
-    free_dead(w);
+    worker_free_dead(w);
     return ST_OK;
 }
 
@@ -469,6 +475,7 @@ enum status worker_new(struct workers *workers, struct engine *engine, struct wo
         w->executor.recent = recent_new((uint32_t)workers->config->databases, 0);
     each_engine(w, set_form_limits);
     protocols_start(w);
+    busy_init(w);
     mailbox_init(&w->mailbox);
     w->look.kind = &look_for_blocked;
     w->lines_lost.kind = &lines_lost;
@@ -515,7 +522,7 @@ void worker_free(struct worker *w)
     while (w->executor.first)
         client_kill((struct client *)w->executor.first);
     batch_release(&w->batch);
-    free_dead(w);
+    worker_free_dead(w);
     mailbox_release(&w->mailbox);
     handshakes_release(&w->handshakes);
     free_event(w->tick);
@@ -534,6 +541,7 @@ void worker_free(struct worker *w)
     held_release(&w->held);
     worker_undo_release(&w->undo);
     legs_release(&w->legs);
+    busy_release(w);
     wakeup_release(w);
     mem_free(w->flush.items);
     mem_free(w->unread.items);

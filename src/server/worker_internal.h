@@ -8,6 +8,7 @@
 #include "exec/executor.h"
 #include "net/handshake.h"
 #include "server/batch.h"
+#include "server/busy.h"
 #include "server/client.h"
 #include "server/gather.h"
 #include "server/held.h"
@@ -62,6 +63,7 @@ struct worker {
     int poll_tries;              /* so often serving them has come to nothing in a row */
     struct wakeup wakeup;
     struct batch batch;
+    struct busy busy;
     struct held_replies held;
     struct worker_undo undo;
     struct legs legs;
@@ -98,6 +100,9 @@ static inline struct held_for worker_ticket(const struct worker *w, int64_t tick
 {
     return (struct held_for){w->executor.engine, ticket};
 }
+
+/* Frees the clients that are closed, but for those that a transaction refers to. */
+void worker_free_dead(struct worker *w);
 
 /* A connection that was counted for this worker has gone. */
 static inline void worker_uncount(struct worker *w)

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/engine.h"
-#include "server/certificates.h"
+#include "script/running.h"
 #include "server/worker_internal.h"
 #include "server/workers_internal.h"
 #include "stats/stats.h"
@@ -24,11 +24,18 @@ static void stand(struct workers *t)
     t->standing--;
 }
 
-void workers_hold(struct worker *w)
+/* With the lock held: the others go on. */
+static void let_go(struct workers *t)
+{
+    atomic_store_explicit(&t->held, false, memory_order_relaxed);
+    pthread_cond_broadcast(&t->changed);
+}
+
+bool workers_hold(struct worker *w)
 {
     struct workers *t = w->workers;
     if (workers_alone(t))
-        return;
+        return true;
     pthread_mutex_lock(&t->lock);
     while (atomic_load_explicit(&t->held, memory_order_relaxed))
         stand(t);
@@ -36,8 +43,19 @@ void workers_hold(struct worker *w)
     for (uint32_t i = 0; i < t->n; i++)
         if (t->workers[i] != w)
             worker_wake(t->workers[i]);
-    while (t->standing < t->n - 1)
+    while (t->standing < t->n - 1 && !running_count(&t->server))
         pthread_cond_wait(&t->changed, &t->lock);
+    bool all = t->standing == t->n - 1;
+    if (!all)
+        let_go(t);
+    pthread_mutex_unlock(&t->lock);
+    return all;
+}
+
+void workers_script_busy(struct workers *t)
+{
+    pthread_mutex_lock(&t->lock);
+    pthread_cond_broadcast(&t->changed);
     pthread_mutex_unlock(&t->lock);
 }
 
@@ -46,8 +64,7 @@ void workers_release(struct workers *t)
     if (workers_alone(t))
         return;
     pthread_mutex_lock(&t->lock);
-    atomic_store_explicit(&t->held, false, memory_order_relaxed);
-    pthread_cond_broadcast(&t->changed);
+    let_go(t);
     pthread_mutex_unlock(&t->lock);
 }
 
@@ -141,6 +158,7 @@ enum status workers_new(struct config *config, const struct protocol *const *pro
     pthread_cond_init(&t->changed, NULL);
     server_init(&t->server);
     stats_init(&t->server);
+    running_init(&t->server);
     for (int i = 0; i < LISTENERS; i++)
         listener_init(&t->listeners[i].listener);
     for (; t->n < n && st == ST_OK; t->n += st == ST_OK)
@@ -175,6 +193,7 @@ void workers_free(struct workers *t)
     for (uint32_t i = 0; i < t->n; i++)
         worker_free(t->workers[i]);
     stats_release(&t->server);
+    running_release(&t->server);
     server_release(&t->server);
     pthread_cond_destroy(&t->changed);
     pthread_mutex_destroy(&t->lock);

@@ -66,9 +66,12 @@ int workers_tls_http_port(const struct workers *t);
 /* ---- for the workers ---- */
 
 /* From here to workers_release all others stand still. Only at the top of a turn or between two transactions
-   of a batch; never twice. */
-void workers_hold(struct worker *w);
+   of a batch; never twice. False: they do not, a script is busy on one of them. */
+bool workers_hold(struct worker *w) MUST_CHECK;
 void workers_release(struct workers *t);
+
+/* A worker's script has become busy: who waits for it in workers_hold gives up. */
+void workers_script_busy(struct workers *t);
 
 /* At the top of a turn: stands still while another one asks for it. Whether one did. */
 bool workers_stand(struct worker *w);

@@ -56,13 +56,17 @@ static void post_notes(struct executor *s, const struct books *b)
 
 void stats_post(struct executor *s)
 {
-    struct books *b = &s->books;
     if (s->may_retry)
         return;
     for (uint32_t i = 0; i < s->nengines; i++)
         engine_post_tally(s->engines[i]);
     if (s->recent)
         engine_post_tally(recent_engine(s->recent));
+    stats_post_books(s, &s->books);
+}
+
+void stats_post_books(struct executor *s, struct books *b)
+{
     if (!b->ncalls && !b->nevents && !b->nerrors)
         return;
     books_sum(b, &s->stats);

@@ -2,6 +2,7 @@
 #ifndef LARDER_STATS_STATS_H
 #define LARDER_STATS_STATS_H
 
+struct books;
 struct executor;
 struct server;
 
@@ -14,5 +15,8 @@ void stats_release(struct server *all);
    server's they are. While it may be run again nothing happens: sums that are asked for then include the
    books (sums.h). */
 void stats_post(struct executor *s);
+
+/* Posts and empties books that are no transaction's. */
+void stats_post_books(struct executor *s, struct books *b);
 
 #endif

@@ -19,6 +19,7 @@ typedef void store_wake_fn(void *arg);
 
 struct deferred_ops {
     int64_t (*last_ticket)(const struct store *s);
+    int64_t (*durable)(struct store *s);
     enum status (*progress)(struct store *s, struct store_progress *ret, struct error *err);
     void (*on_progress)(struct store *s, store_wake_fn *fn, void *arg);
 };
@@ -43,6 +44,12 @@ static inline MUST_CHECK enum status store_progress(struct store *s, struct stor
                                                     struct error *err)
 {
     return s->deferred->progress(s, ret, err);
+}
+
+/* At any time, a transaction may be open: how far it has got by now. Nothing else is taken note of. */
+static inline int64_t store_durable(struct store *s)
+{
+    return s->deferred->durable(s);
 }
 
 /* fn is called whenever there may be something new to learn from store_progress. */

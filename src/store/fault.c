@@ -272,6 +272,11 @@ static int64_t do_last_ticket(const struct store *s)
     return store_last_ticket(inner_of(s));
 }
 
+static int64_t do_durable(struct store *s)
+{
+    return store_durable(fault_of(s)->inner);
+}
+
 static enum status do_progress(struct store *s, struct store_progress *ret, struct error *err)
 {
     PASS(store_progress(inner, ret, err));
@@ -284,6 +289,7 @@ static void do_on_progress(struct store *s, store_wake_fn *fn, void *arg)
 
 static const struct deferred_ops fault_deferred_ops = {
     .last_ticket = do_last_ticket,
+    .durable = do_durable,
     .progress = do_progress,
     .on_progress = do_on_progress,
 };
