@@ -36,6 +36,12 @@ void view_peek(struct view *v, enum hidden_row r)
         view_declare(v, view_hidden_db(v), hidden_name(r));
 }
 
+void view_declare_libraries(struct view *v)
+{
+    if (!v->store->certified)
+        view_declare_everything(v);
+}
+
 size_t view_peeked(struct view *v, const struct key_ref **ret)
 {
     size_t n = 0;

@@ -35,6 +35,12 @@ uint32_t view_hidden_db(const struct view *v);
    that may write. */
 void view_peek(struct view *v, enum hidden_row r);
 
+/* Before engine_begin: the batch changes libraries. No other that writes runs beside it, so that nobody runs
+   an old function over what was written behind the change; but where no server can keep others out
+   (store.certified), since it would come to its commit only in a moment without any write: there a function
+   that runs at that moment may be the one from before. */
+void view_declare_libraries(struct view *v);
+
 /* Before a row is changed. */
 enum status view_hold(struct view *v, enum hidden_row r) MUST_CHECK;
 

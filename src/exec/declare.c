@@ -35,7 +35,10 @@ size_t declare_keys(struct view *v, uint32_t db, const struct command *cmd, cons
     if (cmd->flags & (CMD_LIBRARIES | CMD_SCRIPTS))
         declare_hidden(v, cmd);
     if (changes_everything(cmd)) {
-        view_declare_everything(v);
+        if (cmd->flags & CMD_LIBRARIES)
+            view_declare_libraries(v);
+        else
+            view_declare_everything(v);
         return 0;
     }
     if (!cmd->keys[0].flags || !command_arity_fits(cmd, argc))

@@ -11,9 +11,9 @@
    "script-flushes". Both come from rows that a command with CMD_LIBRARIES or CMD_SCRIPTS (exec/command.h) has
    read with the round trip that begins its transaction, without a lock.
 
-   Changes of libraries are whole-database commands (CMD_WRITE without keys): over shared tables no other
-   transaction that writes runs beside them. SCRIPT LOAD and SCRIPT FLUSH lock what they change, and wait for
-   nobody who runs scripts.
+   Changes of libraries are made by commands with CMD_WRITE, CMD_LIBRARIES and no keys: over shared tables no
+   other transaction that writes runs beside them (view_declare_libraries). SCRIPT LOAD and SCRIPT FLUSH lock
+   what they change, and wait for nobody who runs scripts.
 
    Two clients, or servers, that load one library: the second waits for the first, and finds it there. A name
    and a code together have up to STORE_ITEM_BYTES, more than the protocol brings. */

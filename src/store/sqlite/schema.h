@@ -5,7 +5,8 @@
 
    larder_key     one row for each key, also for dead ones until they are swept
      seq          the row's number: new rows get higher ones, a row keeps its own. SCAN's cursor
-     db, key      unique. db is a database's number (larder_db.number), not the one a client selects
+     db, key      unique. db is a database's number (larder_db.number), not the one a client selects; or
+                  2147483647, for scripts and functions (engine/hidden.h), which no row of larder_db has
      type         1 string, 2 hash, 3 list, 4 set, 5 zset; 0 deleted
      id           of its items; 0 when it has none (a string of up to 64 KiB, a deleted key)
      size         how many items; of a string in chunks its bytes
