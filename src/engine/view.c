@@ -387,6 +387,7 @@ static void before_dbs_change(struct view *v)
         memcpy(v->call.dbs_before, v->dbs.rows, bytes);
         v->call.next_number_before = v->dbs.next_number;
     }
+    view_mark_dbs(v);
     v->batch.dbs_changed = v->call.dbs_changed = v->batch.dbs_pending = true;
     v->call.wrote = true;
     v->dbs.ticket = v->batch.ticket;

@@ -148,7 +148,7 @@ struct view_mark {
     uint64_t number; /* the call's, before */
     size_t nundo, nitems, ntrash, nready;
     bool items_any, steps_wrote, flushed, dbs_changed;
-    struct db_row *dbs; /* in the batch's arena */
+    struct db_row *dbs; /* in the batch's arena, when they have changed since; else NULL */
     uint32_t next_number;
     /* What has come into the running transaction since: from here on the store has a mark as well. */
     bool stored;
@@ -274,6 +274,9 @@ void view_step(struct view *v);
 void view_mark(struct view *v);
 void view_forget_mark(struct view *v);
 enum status view_undo_to_mark(struct view *v) MUST_CHECK;
+
+/* Before databases are changed. */
+void view_mark_dbs(struct view *v);
 
 /* For view_flush: before anything is brought into the running transaction, and of a change that is. */
 enum status view_mark_stored(struct view *v) MUST_CHECK;

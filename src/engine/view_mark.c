@@ -23,7 +23,6 @@
 void view_mark(struct view *v)
 {
     struct view_mark *m = &v->mark;
-    size_t bytes = v->dbs.n * sizeof *v->dbs.rows;
     *m = (struct view_mark){
         .on = true,
         .number = ++v->call.number,
@@ -35,12 +34,20 @@ void view_mark(struct view *v)
         .steps_wrote = v->call.steps_wrote,
         .flushed = v->call.flushed,
         .dbs_changed = v->call.dbs_changed,
-        .dbs = arena_alloc(&v->batch.arena, bytes),
-        .next_number = v->dbs.next_number,
         .rows = m->rows,
         .rows_cap = m->rows_cap,
     };
+}
+
+void view_mark_dbs(struct view *v)
+{
+    struct view_mark *m = &v->mark;
+    size_t bytes = v->dbs.n * sizeof *v->dbs.rows;
+    if (!m->on || m->dbs)
+        return;
+    m->dbs = arena_alloc(&v->batch.arena, bytes);
     memcpy(m->dbs, v->dbs.rows, bytes);
+    m->next_number = v->dbs.next_number;
 }
 
 void view_forget_mark(struct view *v)
@@ -108,7 +115,7 @@ static void undo(struct view *v)
     v->batch.items.any = m->items_any;
     v->batch.ntrash = m->ntrash;
     v->batch.nready = m->nready;
-    if (v->call.dbs_changed) {
+    if (m->dbs) {
         memcpy(v->dbs.rows, m->dbs, v->dbs.n * sizeof *v->dbs.rows);
         v->dbs.next_number = m->next_number;
     }

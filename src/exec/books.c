@@ -96,6 +96,8 @@ static const char *copy_text(struct arena *a, const char *text)
 /* By the server's side of a Unix socket: the client's has no name. */
 static const char *shown_from(struct arena *a, const struct call *call)
 {
+    if (call->script)
+        return "lua";
     if (!call->session->unix_socket)
         return copy_text(a, call->session->addr);
     const char *path = call->executor->config->unixsocket;
@@ -126,8 +128,8 @@ void books_note(struct books *b, const struct call *call, const struct books_not
     note->wall_us = clock_wall_us();
     note->db = call->session->state.db;
     note->from = shown_from(&b->arena, call);
-    note->addr = copy_text(&b->arena, call->session->addr);
-    note->name = copy_text(&b->arena, session_text(call->session, SESSION_NAME));
+    note->addr = call->script ? "?:0" : copy_text(&b->arena, call->session->addr);
+    note->name = call->script ? "" : copy_text(&b->arena, session_text(call->session, SESSION_NAME));
     note->argc = call->argc;
     note->nargs = nargs;
     copy_words(&b->arena, call, note);

@@ -61,6 +61,7 @@ struct call {
     bool serving; /* a blocked command gets another chance, because serving_key has something now */
     struct slice serving_key;
     bool undo;      /* set by the handler: its reply stands, and nothing that it wrote does */
+    bool script;    /* a script runs it: MONITOR and the slow log name no client */
     bool all_of_it; /* set by the handler: it is a transaction of several commands, and says so if it fails */
 };
 
@@ -234,6 +235,10 @@ enum status command_run_inside(struct call *outer, const struct command *cmd, co
    to the next: those in EXEC's queue, the operations of a batch. */
 enum status command_run_step(struct call *outer, const struct command *cmd, const struct slice *argv,
                              int argc) MUST_CHECK;
+
+/* Of a command that MONITOR shows before what runs inside it, and that is CMD_SKIP_MONITOR therefore: tells
+   those who monitor now. */
+void command_tell_monitors(const struct call *c);
 
 /* Runs a command within the reply of another one, but by itself: it is undone alone if it fails, and its
    reply is the error. */

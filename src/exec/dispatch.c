@@ -120,6 +120,12 @@ static void note_call(const struct call *call, int64_t us)
         books_note(&call->executor->books, call, &note);
 }
 
+void command_tell_monitors(const struct call *c)
+{
+    if (atomic_load_explicit(&c->executor->server->nmonitors, memory_order_relaxed))
+        books_note(&c->executor->books, c, &(struct books_note){.monitored = true});
+}
+
 /* said: it has told its client so. */
 static void note_failed(const struct call *call, bool said)
 {
