@@ -17,6 +17,7 @@ static const struct {
     {"set", "Sets"},
     {"sorted-set", "Sorted sets"},
     {"transactions", "Transactions"},
+    {"scripting", "Scripts"},
     {"consistency", "Consistency"},
     {"connection", "Connection"},
     {"cluster", "Cluster"},
@@ -53,7 +54,7 @@ static void add_row(struct buf *out, const struct command *c, const struct comma
     buf_addf(out, "` | ");
     add_arity(out, c, parent ? 2 : 1);
     buf_addf(out, " | %s | %s | %s | %s |\n", c->summary, c->complexity,
-             c->flags & CMD_WRITE      ? "writes"
+             c->flags & CMD_MAY_WRITE  ? "writes"
              : c->flags & CMD_READONLY ? "reads"
                                        : "",
              c->since);

@@ -25,9 +25,10 @@ void books_empty(struct books *b)
     b->ncalls = b->nevents = 0;
     b->errors.n = 0;
     b->nerrors = 0;
-    if (!b->notes)
+    if (!b->notes && !b->lines)
         return;
     b->notes = b->last_note = NULL;
+    b->lines = b->last_line = NULL;
     arena_reset(&b->arena);
 }
 
@@ -135,4 +136,16 @@ void books_note(struct books *b, const struct call *call, const struct books_not
     copy_words(&b->arena, call, note);
     *(b->last_note ? &b->last_note->next : &b->notes) = note;
     b->last_note = note;
+}
+
+void books_log(struct books *b, enum log_level level, struct slice text)
+{
+    struct books_line *line = arena_alloc(&b->arena, sizeof *line);
+    char *copy = arena_alloc(&b->arena, text.n + 1);
+    if (text.n)
+        memcpy(copy, text.p, text.n);
+    copy[text.n] = '\0';
+    *line = (struct books_line){.level = level, .text = copy};
+    *(b->last_line ? &b->last_line->next : &b->lines) = line;
+    b->last_line = line;
 }

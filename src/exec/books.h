@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/log.h"
 #include "base/slice.h"
 
 struct call;
@@ -65,6 +66,13 @@ struct books_note {
 #define BOOKS_SLOW_WORDS 32 /* of a command that is only slow */
 #define BOOKS_SLOW_BYTES 128
 
+/* A line that a script wants in the server's log. */
+struct books_line {
+    struct books_line *next;
+    enum log_level level;
+    const char *text;
+};
+
 struct books {
     struct books_call *calls;
     size_t ncalls, cap_calls;
@@ -73,7 +81,8 @@ struct books {
     struct error_counts errors;
     uint64_t nerrors;
     struct books_note *notes, *last_note; /* oldest first */
-    struct arena arena;                   /* of the notes */
+    struct books_line *lines, *last_line; /* so */
+    struct arena arena;                   /* of both */
 };
 
 void books_release(struct books *b);
@@ -94,6 +103,9 @@ void books_count(struct books *b, enum books_kind kind, uint32_t which);
 
 /* Keeps a copy of the call for the slow log, the latency monitor or monitoring clients, as `as` says. */
 void books_note(struct books *b, const struct call *call, const struct books_note *as);
+
+/* Keeps a copy of the line. */
+void books_log(struct books *b, enum log_level level, struct slice text);
 
 /* Adds what was counted, other than by command and by error code. */
 void books_sum(const struct books *b, struct executor_stats *add_to);

@@ -59,7 +59,7 @@ bool command_arity_fits(const struct command *cmd, int argc)
 static bool no_database(const struct executor *executor, const struct command *cmd,
                         const struct error *write_err)
 {
-    uint32_t needs = executor->unreadable ? CMD_WRITE | CMD_READONLY : CMD_WRITE;
+    uint32_t needs = executor->unreadable ? CMD_WRITE | CMD_READONLY | CMD_RUNS_SCRIPT : CMD_WRITE;
     return write_err && write_err->code != ST_OK && (cmd->flags & needs);
 }
 
@@ -383,7 +383,7 @@ bool command_may_write(const struct session *session, const struct command *cmd,
 {
     if (cmd && cmd->subs && argc > 1)
         cmd = command_find_sub(cmd, argv[1]);
-    return cmd && ((cmd->flags & CMD_WRITE) || txn_may_write(session, cmd));
+    return cmd && ((cmd->flags & CMD_MAY_WRITE) || txn_may_write(session, cmd));
 }
 
 bool command_goes_outside(const struct session *session, const struct command *cmd, const struct slice *argv,

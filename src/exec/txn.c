@@ -145,7 +145,7 @@ bool txn_queue(struct session *s, const struct command *cmd, const struct slice 
     for (int i = 0; i < argc; i++)
         copy[i] = arena_copy(&t->arena, argv[i]);
     VEC_PUSH(t->queue, now->nqueue, t->queue_cap) = (struct queued){cmd, copy, argc};
-    now->writes |= (cmd->flags & CMD_WRITE) != 0;
+    now->writes |= (cmd->flags & CMD_MAY_WRITE) != 0;
     now->outside |= (cmd->flags & CMD_OUTSIDE) != 0;
     now->stops_workers |= (cmd->flags & CMD_STOPS_WORKERS) != 0;
     return true;

@@ -11,8 +11,8 @@
 struct lua_State;
 struct reply;
 
-/* Pushes the value of one reply. May raise. */
-void convert_push(struct lua_State *L, struct slice resp);
+/* Pushes the value of one reply in RESP2 or RESP3. May raise. */
+void convert_push(struct lua_State *L, struct slice said, int resp);
 
 /* Replies the value at the top of the stack and pops it. script_resp: what redis.setresp chose, which decides
    about booleans. Must not be called unprotected: it may raise. */

@@ -25,6 +25,7 @@ struct compiled {
 };
 
 #define COMPILED_MAX 5000
+#define SAID_KEPT    (1u << 20) /* bytes of a buffer that is kept for the next reply */
 
 struct scripts {
     struct executor *executor;
@@ -32,6 +33,7 @@ struct scripts {
     struct map by_sha, by_body;
     struct compiled *first, *last;
     size_t ncompiled;
+    uint64_t random; /* state of math.random */
     /* For redis.call, used again and again. */
     struct slice *argv;
     int argv_cap;

@@ -17,6 +17,7 @@
 #include "exec/command.h"
 #include "replica/replicas.h"
 #include "server/worker_internal.h"
+#include "script/scripts.h"
 #include "stats/monitor.h"
 #include "store/shared.h"
 
@@ -546,6 +547,7 @@ void worker_free(struct worker *w)
     mem_free(w->flush.items);
     mem_free(w->unread.items);
     protocols_end(w);
+    scripts_free(w->executor.scripts);
     executor_release(&w->executor);
     recent_free(w->executor.recent);
     mem_free(w);

@@ -10,6 +10,7 @@
 #include "script/running.h"
 #include "server/worker_internal.h"
 #include "server/workers_internal.h"
+#include "script/scripts.h"
 #include "stats/stats.h"
 
 /* ---- standing still ---- */
@@ -159,6 +160,7 @@ enum status workers_new(struct config *config, const struct protocol *const *pro
     server_init(&t->server);
     stats_init(&t->server);
     running_init(&t->server);
+    t->server.script_cache = script_cache_new();
     for (int i = 0; i < LISTENERS; i++)
         listener_init(&t->listeners[i].listener);
     for (; t->n < n && st == ST_OK; t->n += st == ST_OK)
@@ -194,6 +196,7 @@ void workers_free(struct workers *t)
         worker_free(t->workers[i]);
     stats_release(&t->server);
     running_release(&t->server);
+    script_cache_free(t->server.script_cache);
     server_release(&t->server);
     pthread_cond_destroy(&t->changed);
     pthread_mutex_destroy(&t->lock);

@@ -1,5 +1,9 @@
 #include "stats/stats.h"
 
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
 #include "engine/engine.h"
 #include "engine/recent.h"
 #include "exec/command.h"
@@ -54,6 +58,17 @@ static void post_notes(struct executor *s, const struct books *b)
     monitor_feed(s, b->notes);
 }
 
+/* What scripts log is theirs, as it is: it may be long. */
+static void post_lines(const struct books *b)
+{
+    for (const struct books_line *line = b->lines; line; line = line->next) {
+        size_t cap = 4 * strlen(line->text) + 3;
+        char *text = mem_alloc(cap);
+        log_write(line->level, "a script says", "text=%s", log_quote(text, cap, line->text));
+        mem_free(text);
+    }
+}
+
 void stats_post(struct executor *s)
 {
     if (s->may_retry)
@@ -75,5 +90,7 @@ void stats_post_books(struct executor *s, struct books *b)
         post_events(s, b);
     if (b->notes)
         post_notes(s, b);
+    if (b->lines)
+        post_lines(b);
     books_empty(b);
 }

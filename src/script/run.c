@@ -1,0 +1,201 @@
+#include "script/run.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "exec/executor.h"
+#include "exec/session.h"
+#include "script/convert.h"
+#include "script/sandbox_internal.h"
+#include "script/scripts.h"
+
+/* ---- flags ---- */
+
+static const struct {
+    const char *name;
+    uint32_t flag;
+} flag_names[] = {
+    {"no-writes", SCRIPT_NO_WRITES},
+    {"allow-oom", SCRIPT_ALLOW_OOM},
+    {"allow-stale", SCRIPT_ALLOW_STALE},
+    {"no-cluster", SCRIPT_NO_CLUSTER},
+    {"allow-cross-slot-keys", SCRIPT_CROSS_SLOT},
+    {"rollback", SCRIPT_ROLLBACK},
+};
+
+uint32_t script_flag_of(struct slice name)
+{
+    for (size_t i = 0; i < sizeof flag_names / sizeof *flag_names; i++)
+        if (slice_eq(name, slice_str(flag_names[i].name)))
+            return flag_names[i].flag;
+    return 0;
+}
+
+/* ---- ending a run ---- */
+
+static int end_run(lua_State *L)
+{
+    return luaL_error(L, "the script has ended");
+}
+
+/* Called now and then while a script runs, and for every instruction of one that is to end: it cannot go on,
+   whatever it catches. */
+void script_hook(lua_State *L, lua_Debug *at)
+{
+    struct script_run *run = interp_of(L)->run;
+    (void)at;
+    if (!run)
+        return;
+    if (run->state == SCRIPT_RUNS && run->slow_at_us) {
+        struct executor *executor = run->outer->executor;
+        if (executor->script_slow && clock_mono_us() >= run->slow_at_us)
+            executor->script_slow(executor, run);
+    }
+    if (script_run_ends(run)) {
+        lua_sethook(L, script_hook, LUA_MASKCOUNT, 1);
+        end_run(L);
+    }
+}
+
+void script_run_kill(struct script_run *run, const char *why)
+{
+    if (run->state != SCRIPT_RUNS)
+        return;
+    run->state = SCRIPT_KILLED;
+    run->why = why;
+}
+
+/* ---- running ---- */
+
+struct job {
+    struct script_run *run;
+    int ref;
+    const struct slice *keys, *args;
+    int nkeys, nargs;
+    bool error; /* the reply is what the script raised */
+};
+
+static void push_slices(lua_State *L, const struct slice *s, int n)
+{
+    lua_createtable(L, n, 0);
+    for (int i = 0; i < n; i++) {
+        lua_pushlstring(L, s[i].p, s[i].n);
+        lua_rawseti(L, -2, i + 1);
+    }
+}
+
+/* Pushes the function and its arguments; returns how many. */
+static int push_function(lua_State *L, const struct job *job)
+{
+    const struct interp *in = job->run->in;
+    if (in->kind == INTERP_FUNCTIONS) {
+        lua_rawgeti(L, LUA_REGISTRYINDEX, job->ref);
+        push_slices(L, job->keys, job->nkeys);
+        push_slices(L, job->args, job->nargs);
+        return 2;
+    }
+    lua_rawgeti(L, LUA_REGISTRYINDEX, in->globals);
+    lua_pushliteral(L, "KEYS");
+    push_slices(L, job->keys, job->nkeys);
+    lua_rawset(L, -3);
+    lua_pushliteral(L, "ARGV");
+    push_slices(L, job->args, job->nargs);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, job->ref);
+    return 0;
+}
+
+/* The error at the top of the stack, with the script's name and the place: a table, as the handler has made
+   it, or (memory is out) a text. */
+static void reply_raised(lua_State *L, const struct job *job)
+{
+    struct reply *r = job->run->outer->reply;
+    const char *text = NULL;
+    if (lua_type(L, -1) != LUA_TTABLE) {
+        text = lua_tostring(L, -1);
+        reply_errorf(r, "ERR %s script: %s", text ? text : "(null)", job->run->name);
+        return;
+    }
+    lua_getfield(L, -1, "err");
+    text = lua_tostring(L, -1);
+    lua_getfield(L, -2, "source");
+    const char *source = lua_tostring(L, -1);
+    lua_getfield(L, -3, "line");
+    const char *line = lua_tostring(L, -1);
+    if (!text)
+        text = "ERR unknown error";
+    if (source && line)
+        reply_errorf(r, "%s script: %s, on %s:%s.", text, job->run->name, source, line);
+    else
+        reply_errorf(r, "%s script: %s", text, job->run->name);
+}
+
+/* From the function to the reply, inside lua_cpcall: what runs out of memory on the way raises to there. */
+static int run_protected(lua_State *L)
+{
+    struct job *job = lua_touserdata(L, 1);
+    struct script_run *run = job->run;
+    lua_rawgeti(L, LUA_REGISTRYINDEX, run->in->handler);
+    int nargs = push_function(L, job);
+    int rc = lua_pcall(L, nargs, 1, 2);
+    if (script_run_ends(run))
+        return 0;
+    if (rc == 0) {
+        convert_reply(L, run->outer->reply, run->resp);
+    } else {
+        job->error = true;
+        reply_raised(L, job);
+    }
+    return 0;
+}
+
+/* What has to be said when nothing could be said in there. */
+static void run_to_reply(struct job *job)
+{
+    struct script_run *run = job->run;
+    struct reply *r = run->outer->reply;
+    lua_State *L = run->in->L;
+    size_t mark = r->ops->mark(r);
+    uint64_t errors = r->errors;
+    if (lua_cpcall(L, run_protected, job) != 0 && !script_run_ends(run)) {
+        const char *text = lua_tostring(L, -1);
+        r->ops->rewind(r, mark);
+        r->errors = errors;
+        job->error = true;
+        reply_errorf(r, "ERR %s script: %s", text ? text : "not enough memory", run->name);
+    }
+    lua_settop(L, 0);
+    if (script_run_ends(run))
+        lua_sethook(L, script_hook, LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
+}
+
+enum status script_run(struct script_run *run, int ref, const struct slice *keys, int nkeys,
+                       const struct slice *args, int nargs)
+{
+    struct job job = {.run = run, .ref = ref, .keys = keys, .args = args, .nkeys = nkeys, .nargs = nargs};
+    struct session *session = run->outer->session;
+    uint32_t db = session->state.db;
+    bool no_block = session->no_block;
+    run->resp = 2;
+    run->start_us = run->outer->executor->clock_us;
+    session->no_block = true;
+    const uint64_t random = run->in->scripts->random;
+    run->in->run = run;
+    run_to_reply(&job);
+    run->in->run = NULL;
+    session->no_block = no_block;
+    session->state.db = db;
+    if (run->in->memory > run->in->memory_max / 2)
+        lua_gc(run->in->L, LUA_GCCOLLECT, 0);
+    if (run->state == SCRIPT_FAILED) {
+        run->in->scripts->random = random;
+        return run->failure;
+    }
+    if (run->state == SCRIPT_KILLED)
+        reply_error(run->outer->reply, run->why);
+    run->outer->undo |= run->state == SCRIPT_KILLED || (job.error && (run->flags & SCRIPT_ROLLBACK));
+    return ST_OK;
+}

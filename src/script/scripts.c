@@ -1,0 +1,212 @@
+#include "script/scripts.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "exec/executor.h"
+#include "script/run.h"
+#include "script/shebang.h"
+
+#define CHUNK        "@user_script"
+#define RANDOM_START 0x1234ABCD330Eu /* as POSIX' generator begins */
+
+struct scripts *scripts_of(struct executor *executor)
+{
+    struct scripts *s = executor->scripts;
+    if (s)
+        return s;
+    s = executor->scripts = mem_zalloc(sizeof *s);
+    s->executor = executor;
+    s->random = RANDOM_START;
+    resp_reply_init(&s->reply, &s->said, 2);
+    return s;
+}
+
+static struct compiled *of_body_link(struct map_link *l)
+{
+    return (struct compiled *)(void *)((char *)l - offsetof(struct compiled, by_body));
+}
+
+/* ---- most recently used first ---- */
+
+static void unlink_compiled(struct scripts *s, struct compiled *c)
+{
+    *(c->prev ? &c->prev->next : &s->first) = c->next;
+    *(c->next ? &c->next->prev : &s->last) = c->prev;
+    c->prev = c->next = NULL;
+}
+
+static void put_first(struct scripts *s, struct compiled *c)
+{
+    c->prev = NULL;
+    c->next = s->first;
+    *(s->first ? &s->first->prev : &s->last) = c;
+    s->first = c;
+}
+
+static void drop(struct scripts *s, struct compiled *c)
+{
+    map_remove(&s->by_sha, &c->by_sha);
+    map_remove(&s->by_body, &c->by_body);
+    unlink_compiled(s, c);
+    s->ncompiled--;
+    interp_forget(s->interps[INTERP_EVAL], c->ref);
+    script_let_go(c->script);
+    mem_free(c);
+}
+
+static struct compiled *use(struct scripts *s, struct compiled *c)
+{
+    if (s->first != c) {
+        unlink_compiled(s, c);
+        put_first(s, c);
+    }
+    script_touch(s->executor->server->script_cache, c->script);
+    return c;
+}
+
+void scripts_free(struct scripts *s)
+{
+    if (!s)
+        return;
+    while (s->first)
+        drop(s, s->first);
+    for (int i = 0; i < INTERPS; i++)
+        interp_free(s->interps[i]);
+    map_release(&s->by_sha);
+    map_release(&s->by_body);
+    mem_free(s->argv);
+    buf_release(&s->numbers);
+    buf_release(&s->said);
+    s->executor->scripts = NULL;
+    mem_free(s);
+}
+
+struct interp *scripts_interp(struct scripts *s, enum interp_kind kind)
+{
+    if (!s->interps[kind])
+        s->interps[kind] = interp_new(s, kind, SIZE_MAX);
+    return s->interps[kind];
+}
+
+size_t scripts_memory(const struct scripts *s)
+{
+    size_t sum = 0;
+    for (int i = 0; s && i < INTERPS; i++)
+        sum += s->interps[i] ? s->interps[i]->memory : 0;
+    return sum;
+}
+
+/* ---- finding and compiling ---- */
+
+static uint32_t hash_of(struct slice s)
+{
+    return (uint32_t)hash_bytes(s, 0);
+}
+
+/* Compiles a script and takes over the reference to it. NULL: *err says why. */
+static struct compiled *add(struct scripts *s, struct script *script, int ref)
+{
+    while (s->ncompiled >= COMPILED_MAX)
+        drop(s, s->last);
+    struct compiled *c = mem_zalloc(sizeof *c);
+    c->script = script;
+    c->ref = ref;
+    c->by_sha.hash = hash_of(slice_of(script->sha, SCRIPT_SHA_CHARS));
+    c->by_body.hash = hash_of(script->body);
+    map_add(&s->by_sha, &c->by_sha);
+    map_add(&s->by_body, &c->by_body);
+    put_first(s, c);
+    s->ncompiled++;
+    return c;
+}
+
+static bool compile(struct scripts *s, struct slice text, int *ret_ref, struct buf *err)
+{
+    struct interp *in = scripts_interp(s, INTERP_EVAL);
+    struct buf why = {0};
+    if (!in) {
+        buf_addf(err, "ERR the interpreter has no memory (script-memory)");
+        return false;
+    }
+    bool ok = interp_compile(in, text, CHUNK, ret_ref, &why);
+    if (!ok)
+        buf_addf(err, "ERR Error compiling script (new function): %.*s", (int)why.len, why.p);
+    buf_release(&why);
+    return ok;
+}
+
+/* What is known of a body, unless it was flushed. */
+static struct compiled *find_body(struct scripts *s, struct slice body, uint32_t hash)
+{
+    for (struct map_link *l = map_first(&s->by_body, hash), *next; l; l = next) {
+        struct compiled *c = of_body_link(l);
+        next = l->next;
+        if (l->hash != hash || !slice_eq(c->script->body, body))
+            continue;
+        if (!atomic_load_explicit(&c->script->gone, memory_order_acquire))
+            return c;
+        drop(s, c);
+        break;
+    }
+    return NULL;
+}
+
+struct compiled *scripts_by_body(struct scripts *s, struct slice body, bool loaded, struct buf *err)
+{
+    struct script_cache *cache = s->executor->server->script_cache;
+    struct compiled *c = find_body(s, body, hash_of(body));
+    if (c && !loaded)
+        return use(s, c);
+    struct slice text;
+    uint32_t flags;
+    char sha[SCRIPT_SHA_CHARS + 1];
+    int ref;
+    if (c) {
+        script_let_go(script_cache_add(cache, c->script->sha, body, c->script->text, c->script->flags, true));
+        return use(s, c);
+    }
+    if (!shebang_parse(body, &text, &flags, err) || !compile(s, text, &ref, err))
+        return NULL;
+    script_sha1(body, sha);
+    return add(s, script_cache_add(cache, sha, body, text, flags, loaded), ref);
+}
+
+static struct compiled *find_sha(struct scripts *s, const char *sha)
+{
+    uint32_t hash = hash_of(slice_of(sha, SCRIPT_SHA_CHARS));
+    for (struct map_link *l = map_first(&s->by_sha, hash); l; l = l->next) {
+        struct compiled *c = (struct compiled *)l;
+        if (l->hash != hash || memcmp(c->script->sha, sha, SCRIPT_SHA_CHARS) != 0)
+            continue;
+        if (!atomic_load_explicit(&c->script->gone, memory_order_acquire))
+            return c;
+        drop(s, c);
+        break;
+    }
+    return NULL;
+}
+
+struct compiled *scripts_by_sha(struct scripts *s, struct slice sha, struct buf *err)
+{
+    char lower[SCRIPT_SHA_CHARS];
+    if (sha.n != SCRIPT_SHA_CHARS)
+        return NULL;
+    for (size_t i = 0; i < SCRIPT_SHA_CHARS; i++)
+        lower[i] = (char)tolower((unsigned char)sha.p[i]);
+    struct compiled *c = find_sha(s, lower);
+    if (c)
+        return use(s, c);
+    struct script *script =
+        script_cache_find(s->executor->server->script_cache, slice_of(lower, sizeof lower));
+    int ref;
+    if (!script)
+        return NULL;
+    if (!compile(s, script->text, &ref, err)) {
+        script_let_go(script);
+        return NULL;
+    }
+    return use(s, add(s, script, ref));
+}
