@@ -8,8 +8,11 @@
 #include "exec/executor.h"
 #include "exec/session.h"
 #include "script/convert.h"
+#include "script/libs.h"
 #include "script/sandbox_internal.h"
 #include "script/scripts.h"
+
+#define LOOK_US 2000 /* between two calls of executor->script_slow */
 
 /* ---- flags ---- */
 
@@ -48,10 +51,10 @@ void script_hook(lua_State *L, lua_Debug *at)
     (void)at;
     if (!run)
         return;
-    if (run->state == SCRIPT_RUNS && run->slow_at_us) {
-        struct executor *executor = run->outer->executor;
-        if (executor->script_slow && clock_mono_us() >= run->slow_at_us)
-            executor->script_slow(executor, run);
+    struct executor *executor = run->outer->executor;
+    if (run->state == SCRIPT_RUNS && executor->script_slow && clock_mono_us() >= run->slow_at_us) {
+        executor->script_slow(executor, run);
+        run->slow_at_us = clock_mono_us() + LOOK_US;
     }
     if (script_run_ends(run)) {
         lua_sethook(L, script_hook, LUA_MASKCOUNT, 1);
@@ -138,6 +141,7 @@ static int run_protected(lua_State *L)
 {
     struct job *job = lua_touserdata(L, 1);
     struct script_run *run = job->run;
+    lib_cjson_reset(L);
     lua_rawgeti(L, LUA_REGISTRYINDEX, run->in->handler);
     int nargs = push_function(L, job);
     int rc = lua_pcall(L, nargs, 1, 2);
@@ -177,15 +181,20 @@ enum status script_run(struct script_run *run, int ref, const struct slice *keys
 {
     struct job job = {.run = run, .ref = ref, .keys = keys, .args = args, .nkeys = nkeys, .nargs = nargs};
     struct session *session = run->outer->session;
+    struct executor *executor = run->outer->executor;
     uint32_t db = session->state.db;
     bool no_block = session->no_block;
     run->resp = 2;
-    run->start_us = run->outer->executor->clock_us;
+    run->start_us = executor->clock_us;
+    run->slow_at_us = run->start_us + LOOK_US;
+    run->in->memory_max = executor->config->script_memory;
     session->no_block = true;
     const uint64_t random = run->in->scripts->random;
     run->in->run = run;
     run_to_reply(&job);
     run->in->run = NULL;
+    if (executor->script_over)
+        executor->script_over(executor, run);
     session->no_block = no_block;
     session->state.db = db;
     if (run->in->memory > run->in->memory_max / 2)

@@ -49,7 +49,7 @@ struct script_run {
     enum status failure; /* SCRIPT_FAILED: what the handler returns; outer->err has been filled */
     const char *why;     /* SCRIPT_KILLED: the error reply */
     int64_t start_us;    /* monotonic */
-    int64_t slow_at_us;  /* monotonic: from here on the hook calls executor->script_slow */
+    int64_t slow_at_us;  /* monotonic: when the hook calls executor->script_slow next */
 };
 
 /* Runs the function of a registry reference in run->in; the caller has set in, outer, name, flags and

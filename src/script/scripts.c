@@ -87,7 +87,7 @@ void scripts_free(struct scripts *s)
 struct interp *scripts_interp(struct scripts *s, enum interp_kind kind)
 {
     if (!s->interps[kind])
-        s->interps[kind] = interp_new(s, kind, SIZE_MAX);
+        s->interps[kind] = interp_new(s, kind, s->executor->config->script_memory);
     return s->interps[kind];
 }
 
