@@ -290,7 +290,7 @@ static void wrap(lua_State *L, const char *field, lua_CFunction fn)
 static void replace_in_libraries(lua_State *L, int globals)
 {
     static const luaL_Reg random[] = {{"random", base_random}, {"randomseed", base_randomseed}, {NULL, NULL}};
-    static const char *const writers[] = {"insert", "remove", "sort", "setn"};
+    static const char *const writers[] = {"remove", "sort", "setn"};
     lua_getfield(L, globals, "table");
     for (size_t i = 0; i < sizeof writers / sizeof *writers; i++)
         wrap(L, writers[i], call_writer);

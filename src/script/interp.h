@@ -37,6 +37,7 @@ struct interp {
     size_t memory_max;       /* and may have; SIZE_MAX: any. May be changed at any time */
     int globals;             /* registry references: the true table of globals ... */
     int face;                /* ... and its face, the environment of all that scripts bring */
+    bool gc_changed;         /* a script has told the collector to stop, or how fast to be (guards.h) */
     int handler;             /* what lua_pcall takes as the error function: it notes where an error arose */
 };
 

@@ -8,6 +8,7 @@
 #include "exec/executor.h"
 #include "exec/session.h"
 #include "script/convert.h"
+#include "script/guards.h"
 #include "script/libs.h"
 #include "script/sandbox_internal.h"
 #include "script/scripts.h"
@@ -193,6 +194,7 @@ enum status script_run(struct script_run *run, int ref, const struct slice *keys
     run->in->run = run;
     run_to_reply(&job);
     run->in->run = NULL;
+    guard_restore_collector(run->in);
     if (executor->script_over)
         executor->script_over(executor, run);
     session->no_block = no_block;

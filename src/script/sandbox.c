@@ -5,6 +5,7 @@
 #include <lualib.h>
 #include <string.h>
 
+#include "script/guards.h"
 #include "script/interp.h"
 #include "script/sandbox_internal.h"
 
@@ -88,6 +89,7 @@ int sandbox_open(lua_State *L)
     lua_createtable(L, 0, 64);
     const int globals = lua_gettop(L);
     copy_kept(L, LUA_GLOBALSINDEX, globals);
+    guard_libraries(L, globals);
     sandbox_replace_base(L, globals);
     add_modules(L, globals);
     interp_push_api(L);
