@@ -1,4 +1,4 @@
-"""django-redis as Django's cache and session store: the same program on Larder and on redis-server."""
+"""django-redis as Django's cache, lock and session store: the same program on Larder and on redis-server."""
 
 import subprocess
 import sys
@@ -27,6 +27,12 @@ print(cache.set("i", 1), cache.incr("i"), cache.incr("i", 5), cache.decr("i", 2)
 print(cache.expire("a", 100), cache.persist("a"), cache.ttl("a"), cache.touch("a", 50), cache.ttl("a"))
 print(sorted(cache.keys("*")), sorted(cache.iter_keys("[ab]*")))
 print(cache.delete_pattern("b*"), cache.incr_version("c"), cache.get("c", version=2), cache.delete("a"))
+lock, other = (cache.lock("job", timeout=60, blocking_timeout=0.01) for _ in range(2))
+print(lock.acquire(), other.acquire(), lock.extend(60), 100 < cache.ttl("job") <= 120, lock.reacquire())
+lock.release()
+with other:
+    print(lock.owned(), other.owned(), other.locked())
+print(other.locked())
 session = SessionStore()
 session["user"] = 7
 session.set_expiry(300)

@@ -1,4 +1,4 @@
-"""redis-py: types, optimistic transactions of many threads, queues, and its lock with and without scripts."""
+"""redis-py: types, optimistic transactions of many threads, queues, and its lock without scripts."""
 
 import threading
 import time
@@ -192,9 +192,6 @@ def test_a_queue_with_waiting_workers(server, r):
 
 # --- the lock
 
-NO_SCRIPTS = "unknown command 'EVAL"
-
-
 class WatchLock(Lock):
     """redis-py's lock with its scripts written as optimistic transactions."""
 
@@ -219,10 +216,6 @@ class WatchLock(Lock):
         return True
 
 
-def has_scripts(r):
-    return "eval" in r.command()
-
-
 def test_taking_a_lock_needs_no_script(server, r):
     with redis.Redis(port=server.port) as other:
         mine, theirs = r.lock("lock", timeout=100), other.lock("lock", timeout=100)
@@ -231,21 +224,6 @@ def test_taking_a_lock_needs_no_script(server, r):
         assert 90_000 < r.pttl("lock") <= 100_000
         assert not theirs.acquire(blocking=False) and not theirs.owned()
         assert not theirs.acquire(blocking_timeout=0.05)
-
-
-def test_giving_it_back_needs_one(r):
-    lock = r.lock("lock", timeout=100)
-    assert lock.acquire()
-    if has_scripts(r):
-        assert lock.extend(100) and lock.reacquire()
-        lock.release()
-        assert not lock.locked()
-    else:
-        for use in (lambda: lock.extend(100), lock.reacquire, lock.release):
-            with pytest.raises(redis.ResponseError, match=NO_SCRIPTS):
-                use()
-            lock.local.token = r.get("lock")
-        assert lock.locked()
 
 
 def test_a_lock_without_scripts(server, r):
