@@ -140,7 +140,7 @@ size_t lzf_most(size_t n)
 struct unpacker {
     const unsigned char *in;
     size_t left;
-    unsigned char *out;
+    char *out;
     size_t len, n;
 };
 
@@ -176,7 +176,8 @@ static bool copy_reference(struct unpacker *u, size_t head)
 
 bool lzf_unpack(struct slice from, char *to, size_t n)
 {
-    struct unpacker u = {(const unsigned char *)from.p, from.n, (unsigned char *)to, 0, n};
+    struct unpacker u = {.in = (const unsigned char *)from.p, .left = from.n, .n = n};
+    u.out = to;
     while (u.left) {
         size_t head = *u.in++;
         u.left--;

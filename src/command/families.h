@@ -22,6 +22,7 @@ extern const struct command counter_commands[];
 extern const struct command debug_commands[];
 extern const struct command eval_commands[];
 extern const struct command expire_commands[];
+extern const struct command function_commands[];
 extern const struct command hash_commands[];
 extern const struct command hash_ex_commands[];
 extern const struct command hash_expire_commands[];

@@ -403,7 +403,9 @@ static enum status getkeys(struct call *c, bool with_flags)
     int *index = arena_alloc(c->arena, (size_t)argc * sizeof *index);
     uint32_t *flags = arena_alloc(c->arena, (size_t)argc * sizeof *flags);
     int n = command_keys(cmd, argv, argc, index, flags, argc);
-    if (n <= 0) {
+    if (n <= 0 && (cmd->flags & CMD_NO_MANDATORY_KEYS)) {
+        n = 0;
+    } else if (n <= 0) {
         reply_error(c->reply, "ERR Invalid arguments specified for command");
         return ST_OK;
     }

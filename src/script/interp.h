@@ -21,6 +21,7 @@
 #include "base/buf.h"
 #include "base/slice.h"
 
+struct loading;
 struct lua_State;
 struct scripts;
 struct script_run;
@@ -38,6 +39,7 @@ struct interp {
     int globals;             /* registry references: the true table of globals ... */
     int face;                /* ... and its face, the environment of all that scripts bring */
     bool gc_changed;         /* a script has told the collector to stop, or how fast to be (guards.h) */
+    struct loading *loading; /* of load.c: the library whose body runs now; NULL: none */
     int handler;             /* what lua_pcall takes as the error function: it notes where an error arose */
 };
 

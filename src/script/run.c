@@ -37,6 +37,14 @@ uint32_t script_flag_of(struct slice name)
     return 0;
 }
 
+const char *script_flag_name(uint32_t flag)
+{
+    size_t i = 0;
+    while (flag_names[i].flag != flag)
+        i++;
+    return flag_names[i].name;
+}
+
 /* ---- ending a run ---- */
 
 static int end_run(lua_State *L)

@@ -34,6 +34,7 @@ enum script_flag {
 
 /* The flag of a name, as shebang lines and register_function write it; 0: there is none of this name. */
 uint32_t script_flag_of(struct slice name);
+const char *script_flag_name(uint32_t flag);
 
 enum script_state { SCRIPT_RUNS, SCRIPT_FAILED, SCRIPT_KILLED };
 

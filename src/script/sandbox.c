@@ -66,16 +66,23 @@ static void add_modules(lua_State *L, int globals)
     }
 }
 
-/* Reading a global that is not there is an error; what getmetatable shows of it is read-only too. */
-static void guard_globals(lua_State *L, int globals)
+void sandbox_guard(lua_State *L)
 {
     lua_createtable(L, 0, 1);
     lua_pushcfunction(L, nonexistent);
     lua_setfield(L, -2, "__index");
-    lua_pushvalue(L, -1);
-    lua_setmetatable(L, globals);
+    lua_setmetatable(L, -2);
+}
+
+/* What getmetatable shows of the guard is read-only too. */
+static void guard_globals(lua_State *L, int globals)
+{
+    lua_pushvalue(L, globals);
+    sandbox_guard(L);
+    lua_getmetatable(L, -1);
     interp_protect(L);
     sandbox_set_shown(L, globals);
+    lua_pop(L, 1);
 }
 
 int sandbox_open(lua_State *L)
@@ -94,8 +101,10 @@ int sandbox_open(lua_State *L)
     add_modules(L, globals);
     interp_push_api(L);
     lua_setfield(L, globals, "redis");
-    lua_pushcfunction(L, interp_handle_error);
-    lua_setfield(L, globals, "__redis__err__handler");
+    if (in->kind == INTERP_EVAL) {
+        lua_pushcfunction(L, interp_handle_error);
+        lua_setfield(L, globals, "__redis__err__handler");
+    }
     protect_tables(L, globals);
     sandbox_show_strings(L, globals);
     guard_globals(L, globals);

@@ -11,6 +11,9 @@
 /* For lua_cpcall, with the interpreter: fills the state with what scripts find there (sandbox.c). */
 int sandbox_open(lua_State *L);
 
+/* Reading a field that is not in the table at the top of the stack is an error from now on. */
+void sandbox_guard(lua_State *L);
+
 /* The functions of Lua that scripts get in a form of ours (base.c): sets them in the true table of globals,
    and in those of its libraries. */
 void sandbox_replace_base(lua_State *L, int globals);

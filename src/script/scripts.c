@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "exec/executor.h"
+#include "script/library.h"
 #include "script/run.h"
 #include "script/shebang.h"
 
@@ -73,6 +74,7 @@ void scripts_free(struct scripts *s)
         return;
     while (s->first)
         drop(s, s->first);
+    libraries_free(s->libraries);
     for (int i = 0; i < INTERPS; i++)
         interp_free(s->interps[i]);
     map_release(&s->by_sha);

@@ -13,6 +13,7 @@
 #include "script/interp.h"
 
 struct executor;
+struct libraries;
 struct script_run;
 
 /* A script, compiled in the state of EVAL. */
@@ -33,7 +34,8 @@ struct scripts {
     struct map by_sha, by_body;
     struct compiled *first, *last;
     size_t ncompiled;
-    uint64_t random; /* state of math.random */
+    uint64_t random;             /* state of math.random */
+    struct libraries *libraries; /* of functions (library.h); NULL: none has been asked for */
     /* For redis.call, used again and again. */
     struct slice *argv;
     int argv_cap;

@@ -2,7 +2,6 @@
  */
 #include "script/dump.h"
 
-#include "base/crc64.h"
 #include "base/lzf.h"
 #include "base/rand.h"
 #include "check.h"
@@ -30,12 +29,6 @@ static void write_library(struct buf *code)
         memmove(number + 1, number + 2, (size_t)(code->p + code->len - (number + 2)));
         code->len--;
     }
-}
-
-static void checksum_is_redis(void)
-{
-    CHECK(crc64(SLICE("123456789")) == 0xe9c6d914c4b8d9caULL);
-    CHECK(crc64(SLICE("")) == 0);
 }
 
 static void writes_what_redis_writes(void)
@@ -157,7 +150,6 @@ static void what_is_packed_comes_back(void)
 int main(int argc, char **argv)
 {
     CHECK_MAIN(argc, argv);
-    RUN(checksum_is_redis);
     RUN(writes_what_redis_writes);
     RUN(reads_what_redis_writes);
     RUN(no_byte_may_change);
