@@ -44,10 +44,15 @@ static inline void histogram_bump(_Atomic uint64_t *counter, uint64_t by)
     atomic_store_explicit(counter, was + by, memory_order_relaxed);
 }
 
+static inline void histogram_add_times(struct histogram *h, uint64_t value, uint64_t times)
+{
+    histogram_bump(&h->sum, value * times);
+    histogram_bump(&h->buckets[histogram_bucket(value)], times);
+}
+
 static inline void histogram_add(struct histogram *h, uint64_t value)
 {
-    histogram_bump(&h->sum, value);
-    histogram_bump(&h->buckets[histogram_bucket(value)], 1);
+    histogram_add_times(h, value, 1);
 }
 
 /* The same where several threads add. */
@@ -65,12 +70,12 @@ struct histogram_view {
 
 void histogram_read(const struct histogram *h, struct histogram_view *add_to);
 
-/* One more value. */
-static inline void histogram_view_add(struct histogram_view *v, uint64_t value)
+/* A value that was seen so many times. */
+static inline void histogram_view_add(struct histogram_view *v, uint64_t value, uint64_t times)
 {
-    v->sum += value;
-    v->count++;
-    v->buckets[histogram_bucket(value)]++;
+    v->sum += value * times;
+    v->count += times;
+    v->buckets[histogram_bucket(value)] += times;
 }
 
 uint64_t histogram_count(const struct histogram *h);

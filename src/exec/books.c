@@ -1,6 +1,7 @@
 #include "exec/books.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -11,6 +12,7 @@
 #include "exec/redact.h"
 
 #define FIRST_CALLS 1024
+#define FOLD_CALLS  65536 /* from so many lines on, the same ones become one */
 
 void books_release(struct books *b)
 {
@@ -23,6 +25,7 @@ void books_release(struct books *b)
 void books_empty(struct books *b)
 {
     b->ncalls = b->nevents = 0;
+    b->folded = 0;
     b->errors.n = 0;
     b->nerrors = 0;
     if (!b->notes && !b->lines)
@@ -32,15 +35,68 @@ void books_empty(struct books *b)
     arena_reset(&b->arena);
 }
 
+static int by_command_and_time(const void *a, const void *b)
+{
+    const struct books_call *x = a, *y = b;
+    if (x->command != y->command)
+        return x->command < y->command ? -1 : 1;
+    return (x->us > y->us) - (x->us < y->us);
+}
+
+static bool joins(uint32_t times, uint32_t more)
+{
+    return times <= UINT32_MAX - more;
+}
+
+static void fold_calls(struct books *b)
+{
+    size_t n = 0;
+    qsort(b->calls, b->ncalls, sizeof *b->calls, by_command_and_time);
+    for (size_t i = 0; i < b->ncalls; i++) {
+        struct books_call *last = n ? &b->calls[n - 1] : NULL;
+        const struct books_call one = b->calls[i];
+        if (last && !by_command_and_time(last, &one) && joins(last->times, one.times))
+            last->times += one.times;
+        else
+            b->calls[n++] = one;
+    }
+    b->folded += b->ncalls - n;
+    b->ncalls = n;
+}
+
 void books_grow(struct books *b)
 {
+    if (b->ncalls >= FOLD_CALLS)
+        fold_calls(b);
+    if (b->cap_calls && b->ncalls < b->cap_calls / 2)
+        return;
     b->cap_calls = b->cap_calls ? b->cap_calls * 2 : FIRST_CALLS;
     b->calls = mem_realloc(b->calls, b->cap_calls * sizeof *b->calls);
 }
 
+/* Kinds are few, and what they count by as well. */
+static void fold_events(struct books *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->nevents; i++) {
+        const struct books_event one = b->events[i];
+        size_t k = 0;
+        while (k < n && !(b->events[k].kind == one.kind && b->events[k].which == one.which &&
+                          joins(b->events[k].times, one.times)))
+            k++;
+        if (k < n)
+            b->events[k].times += one.times;
+        else
+            b->events[n++] = one;
+    }
+    b->nevents = n;
+}
+
 void books_count(struct books *b, enum books_kind kind, uint32_t which)
 {
-    VEC_PUSH(b->events, b->nevents, b->cap_events) = (struct books_event){kind, which};
+    if (b->nevents == b->cap_events && b->nevents >= FIRST_CALLS)
+        fold_events(b);
+    VEC_PUSH(b->events, b->nevents, b->cap_events) = (struct books_event){kind, which, 1};
 }
 
 void error_counts_add(struct error_counts *e, const char *code, uint64_t n)
@@ -60,28 +116,28 @@ void error_counts_add(struct error_counts *e, const char *code, uint64_t n)
 
 void books_sum(const struct books *b, struct executor_stats *to)
 {
-    to->commands += b->ncalls;
+    to->commands += books_calls(b);
     to->errors += b->nerrors;
     for (size_t i = 0; i < b->nevents; i++) {
-        uint32_t which = b->events[i].which;
+        uint32_t which = b->events[i].which, times = b->events[i].times;
         switch (b->events[i].kind) {
         case BOOKS_REJECTED:
         case BOOKS_FAILED:
             break;
         case BOOKS_DATABASE_ERROR:
-            to->database_errors[which]++;
+            to->database_errors[which] += times;
             break;
         case BOOKS_HTTP_ANSWER:
-            to->http_answers[which]++;
+            to->http_answers[which] += times;
             break;
         case BOOKS_CLOSED:
-            to->closed[which]++;
+            to->closed[which] += times;
             break;
         case BOOKS_WRONG_PASSWORD:
-            to->acl_denied_auth++;
+            to->acl_denied_auth += times;
             break;
         case BOOKS_READ:
-            to->served[which / READ_PLACES][which % READ_PLACES]++;
+            to->served[which / READ_PLACES][which % READ_PLACES] += times;
             break;
         }
     }

@@ -2,7 +2,8 @@
    clients are to be told of its commands. They are posted when the transaction has ended (stats/stats.h), so
    that one that is run again is told of once: then the books are emptied, and that is all.
 
-   Most commands are one line here: 16 bytes in an array that is used again and again. */
+   Most commands are one line here: 16 bytes in an array that is used again and again. A script may run any
+   number of them: beyond some thousands, those that took the same time are told together. */
 #ifndef LARDER_EXEC_BOOKS_H
 #define LARDER_EXEC_BOOKS_H
 
@@ -21,6 +22,7 @@ struct executor_stats;
 /* A command has run. */
 struct books_call {
     uint32_t command; /* its index */
+    uint32_t times;   /* so many that took so long */
     int64_t us;
 };
 
@@ -37,6 +39,7 @@ enum books_kind {
 struct books_event {
     enum books_kind kind;
     uint32_t which;
+    uint32_t times;
 };
 
 /* Error replies by their code, for INFO errorstats. */
@@ -76,6 +79,7 @@ struct books_line {
 struct books {
     struct books_call *calls;
     size_t ncalls, cap_calls;
+    uint64_t folded; /* how many more they are than there are lines */
     struct books_event *events;
     size_t nevents, cap_events;
     struct error_counts errors;
@@ -96,7 +100,13 @@ static inline void books_add_call(struct books *b, int index, int64_t us)
 {
     if (__builtin_expect(b->ncalls == b->cap_calls, 0))
         books_grow(b);
-    b->calls[b->ncalls++] = (struct books_call){.command = (uint32_t)index, .us = us};
+    b->calls[b->ncalls++] = (struct books_call){.command = (uint32_t)index, .times = 1, .us = us};
+}
+
+/* How many commands have run. */
+static inline uint64_t books_calls(const struct books *b)
+{
+    return b->ncalls + b->folded;
 }
 
 void books_count(struct books *b, enum books_kind kind, uint32_t which);

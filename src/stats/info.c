@@ -342,7 +342,7 @@ static void add_workers(const struct server *all, struct buf *out)
     add_u64(out, "workers", all->nexecutors);
     for (uint32_t i = 0; i < all->nexecutors; i++) {
         const struct executor *s = all->executors[i];
-        uint64_t commands = s->stats.commands + s->books.ncalls;
+        uint64_t commands = s->stats.commands + books_calls(&s->books);
         buf_addf(out, "worker%u:clients=%u,blocked=%u,commands=%llu,batches=%llu\r\n", i, s->nsessions,
                  s->nwaiters, (unsigned long long)commands,
                  (unsigned long long)engine_get_stats(s->engine)->batches);

@@ -30,7 +30,7 @@ static void post_calls(struct executor *s, const struct books *b)
 {
     for (size_t i = 0; i < b->ncalls; i++) {
         struct command_stat *stat = &s->command_stats[b->calls[i].command];
-        histogram_add(&stat->us, (uint64_t)b->calls[i].us);
+        histogram_add_times(&stat->us, (uint64_t)b->calls[i].us, b->calls[i].times);
     }
 }
 
@@ -38,9 +38,9 @@ static void post_events(struct executor *s, const struct books *b)
 {
     for (size_t i = 0; i < b->nevents; i++) {
         if (b->events[i].kind == BOOKS_REJECTED)
-            s->command_stats[b->events[i].which].rejected++;
+            s->command_stats[b->events[i].which].rejected += b->events[i].times;
         else if (b->events[i].kind == BOOKS_FAILED)
-            s->command_stats[b->events[i].which].failed++;
+            s->command_stats[b->events[i].which].failed += b->events[i].times;
     }
     for (uint32_t i = 0; i < b->errors.n; i++)
         error_counts_add(&s->errors, b->errors.at[i].code, b->errors.at[i].count);

@@ -135,14 +135,14 @@ static void add_books(struct command_sums *t, const struct books *b, uint32_t in
     for (size_t i = 0; i < b->ncalls; i++) {
         if (b->calls[i].command != index)
             continue;
-        t->calls++;
-        t->us += (uint64_t)b->calls[i].us;
+        t->calls += b->calls[i].times;
+        t->us += (uint64_t)b->calls[i].us * b->calls[i].times;
     }
     for (size_t i = 0; i < b->nevents; i++) {
         if (b->events[i].which != index)
             continue;
-        t->rejected += b->events[i].kind == BOOKS_REJECTED;
-        t->failed += b->events[i].kind == BOOKS_FAILED;
+        t->rejected += b->events[i].kind == BOOKS_REJECTED ? b->events[i].times : 0;
+        t->failed += b->events[i].kind == BOOKS_FAILED ? b->events[i].times : 0;
     }
 }
 
@@ -168,5 +168,5 @@ void sums_command_times(const struct executor *s, int index, struct histogram_vi
         histogram_read(&all->executors[i]->command_stats[index].us, add_to);
     for (size_t i = 0; i < s->books.ncalls; i++)
         if (s->books.calls[i].command == (uint32_t)index)
-            histogram_view_add(add_to, (uint64_t)s->books.calls[i].us);
+            histogram_view_add(add_to, (uint64_t)s->books.calls[i].us, s->books.calls[i].times);
 }

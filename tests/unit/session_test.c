@@ -8,6 +8,7 @@
 #include "exec/txn.h"
 #include "exec/undo.h"
 #include "stats/stats.h"
+#include "stats/sums.h"
 #include "world.h"
 
 struct fixture {
@@ -169,6 +170,33 @@ static void the_books_of_a_rerun_are_empty(void)
     stop(&f);
 }
 
+/* A script that runs a million commands: all are told, with little memory. */
+static void many_calls_fit_the_books(void)
+{
+    struct fixture f = {0};
+    struct executor *s = &f.executor;
+    REQUIRE(start(&f));
+    int get = command_index(command_find(SLICE("get"))), set = command_index(command_find(SLICE("set")));
+    uint64_t us = 0;
+    for (int i = 0; i < 1000000; i++) {
+        books_add_call(&s->books, i % 3 ? get : set, i % 100);
+        us += i % 3 ? (uint64_t)i % 100 : 0;
+        books_count(&s->books, i % 2 ? BOOKS_FAILED : BOOKS_REJECTED, (uint32_t)set);
+    }
+    CHECK(s->books.cap_calls <= 131072 && s->books.cap_events <= 131072);
+    CHECK_EQ(books_calls(&s->books), 1000000);
+    CHECK_EQ(sums_command(s, get).calls, 666666);
+    CHECK_EQ(sums_command(s, get).us, us);
+    stats_post(s);
+    CHECK_EQ(s->stats.commands, 1000000);
+    CHECK_EQ(sums_command(s, get).calls, 666666);
+    CHECK_EQ(sums_command(s, get).us, us);
+    CHECK_EQ(sums_command(s, set).failed, 500000);
+    CHECK_EQ(sums_command(s, set).rejected, 500000);
+    CHECK_EQ(books_calls(&s->books), 0);
+    stop(&f);
+}
+
 int main(int argc, char **argv)
 {
     CHECK_MAIN(argc, argv);
@@ -176,5 +204,6 @@ int main(int argc, char **argv)
     RUN(a_failed_exec_restores_every_member);
     RUN(names_live_as_long_as_a_copy_has_them);
     RUN(the_books_of_a_rerun_are_empty);
+    RUN(many_calls_fit_the_books);
     return check_done();
 }
