@@ -131,7 +131,7 @@ void command_tell_monitors(const struct call *c)
 static void note_failed(const struct call *call, bool said)
 {
     books_count(&call->executor->books, BOOKS_FAILED, (uint32_t)command_index(call->cmd));
-    if (said)
+    if (said && !call->reply->told)
         executor_note_error(call->executor, call->reply->code);
 }
 

@@ -40,6 +40,7 @@ struct reply {
     const struct reply_ops *ops;
     int resp;        /* 2 or 3: for the few commands whose content, not form, differs */
     uint64_t errors; /* how many errors were said: command statistics compare before and after */
+    bool told;       /* the last of them was counted already: a script passes it on */
     char code[24];   /* of the last error: its first word */
 };
 
@@ -62,6 +63,7 @@ static inline void reply_note_error(struct reply *r, const char *s)
     memcpy(r->code, s, n);
     r->code[n] = '\0';
     r->errors++;
+    r->told = false;
 }
 
 /* The text starts with its code: "ERR syntax error", "WRONGTYPE ...". */

@@ -80,6 +80,15 @@ static const char *refusal(const struct script_run *run, const struct command *c
     return NULL;
 }
 
+/* A command that does not run; cmd may be NULL. */
+static void count_refusal(const struct script_run *run, const struct command *cmd, const char *code)
+{
+    struct executor *executor = run->outer->executor;
+    if (cmd)
+        books_count(&executor->books, BOOKS_REJECTED, (uint32_t)command_index(cmd));
+    executor_note_error(executor, code);
+}
+
 /* Runs the command; its reply is in s->said. What the database fails ends the script. */
 static void run_command(struct script_run *run, struct scripts *s, const struct command *cmd, int argc)
 {
@@ -87,9 +96,11 @@ static void run_command(struct script_run *run, struct scripts *s, const struct 
     s->said.len = 0;
     s->reply.base.resp = run->resp;
     call.reply = &s->reply.base;
+    call.script = true;
     if (cmd->flags & CMD_WRITE) {
         if (call.write_err && call.write_err->code != ST_OK) {
             reply_status(call.reply, call.write_err->code, call.write_err);
+            count_refusal(run, cmd, call.reply->code);
             return;
         }
         run->wrote = true;
@@ -122,6 +133,7 @@ static bool run_inside(lua_State *L)
     if (why) {
         interp_push_error(L, slice_str(why));
         interp_mark_told(L);
+        count_refusal(run, cmd, "ERR");
         return true;
     }
     run_command(run, s, cmd, argc);

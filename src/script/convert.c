@@ -223,9 +223,11 @@ static struct slice string_at(lua_State *L, int index)
     return slice_of(p, n);
 }
 
-static void say_error(struct reply *r, struct slice text)
+/* The error whose table is at an index. */
+static void say_error(lua_State *L, int table, struct reply *r, struct slice text)
 {
     reply_note_error(r, text.p); /* Lua ends strings with a NUL */
+    r->told = interp_is_told(L, table);
     r->ops->error(r, text);
 }
 
@@ -309,7 +311,7 @@ static bool say_typed(struct writer *w)
     int top = lua_gettop(L);
     bool said = true;
     if (get_field(L, "err", LUA_TSTRING)) {
-        say_error(w->reply, string_at(L, -1));
+        say_error(L, top, w->reply, string_at(L, -1));
     } else if (get_field(L, "ok", LUA_TSTRING)) {
         w->reply->ops->simple(w->reply, one_line(L));
     } else if (get_field(L, "double", LUA_TNUMBER)) {

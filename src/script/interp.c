@@ -189,10 +189,22 @@ void interp_push_error(lua_State *L, struct slice text)
     lua_setfield(L, -2, "err");
 }
 
+static const char TOLD[] = "ignore_error_stats_update";
+
 void interp_mark_told(lua_State *L)
 {
     lua_pushboolean(L, 1);
-    lua_setfield(L, -2, "ignore_error_stats_update");
+    lua_setfield(L, -2, TOLD);
+}
+
+bool interp_is_told(lua_State *L, int table)
+{
+    lua_pushvalue(L, table);
+    lua_pushstring(L, TOLD);
+    lua_rawget(L, -2);
+    bool told = lua_toboolean(L, -1);
+    lua_pop(L, 2);
+    return told;
 }
 
 int interp_raise(lua_State *L, const char *text)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "engine/engine.h"
 #include "exec/executor.h"
 #include "exec/session.h"
 #include "script/convert.h"
@@ -143,6 +144,7 @@ static void reply_raised(lua_State *L, const struct job *job)
         reply_errorf(r, "%s script: %s, on %s:%s.", text, job->run->name, source, line);
     else
         reply_errorf(r, "%s script: %s", text, job->run->name);
+    r->told = interp_is_told(L, -4);
 }
 
 /* From the function to the reply, inside lua_cpcall: what runs out of memory on the way raises to there. */
@@ -185,6 +187,41 @@ static void run_to_reply(struct job *job)
         lua_sethook(L, script_hook, LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
 }
 
+/* ---- what is undone ---- */
+
+/* Whether what the run writes is undone by itself, if it is to be: that of one that is a command of EXEC, or
+   of a batch over HTTP, stands among what others have written. One that is killed by itself is undone as its
+   call is. */
+static bool needs_mark(const struct script_run *run)
+{
+    return !run->only_reads && ((run->flags & SCRIPT_ROLLBACK) || run->outer->all_of_it);
+}
+
+/* The reply stands. */
+static enum status end_writes(struct script_run *run, bool marked, bool error)
+{
+    struct engine *engine = run->outer->executor->engine;
+    bool killed = run->state == SCRIPT_KILLED;
+    if (!killed && !(error && (run->flags & SCRIPT_ROLLBACK))) {
+        if (marked)
+            engine_forget_mark(engine);
+        return ST_OK;
+    }
+    run->outer->undo |= killed && !marked;
+    return marked ? engine_undo_to_mark(engine) : ST_OK;
+}
+
+/* A script that says that it may write is refused as a command that writes is; one that says nothing is told
+   when it tries to. */
+static bool is_refused(const struct script_run *run)
+{
+    const struct error *why = run->outer->write_err;
+    if (run->only_reads || (run->flags & SCRIPT_OLD) || !why || why->code == ST_OK)
+        return false;
+    reply_status(run->outer->reply, why->code, why);
+    return true;
+}
+
 enum status script_run(struct script_run *run, int ref, const struct slice *keys, int nkeys,
                        const struct slice *args, int nargs)
 {
@@ -192,7 +229,11 @@ enum status script_run(struct script_run *run, int ref, const struct slice *keys
     struct session *session = run->outer->session;
     struct executor *executor = run->outer->executor;
     uint32_t db = session->state.db;
-    bool no_block = session->no_block;
+    bool no_block = session->no_block, marked = needs_mark(run);
+    if (is_refused(run))
+        return ST_OK;
+    if (marked)
+        engine_mark(executor->engine);
     run->resp = 2;
     run->start_us = executor->clock_us;
     run->slow_at_us = run->start_us + LOOK_US;
@@ -215,6 +256,5 @@ enum status script_run(struct script_run *run, int ref, const struct slice *keys
     }
     if (run->state == SCRIPT_KILLED)
         reply_error(run->outer->reply, run->why);
-    run->outer->undo |= run->state == SCRIPT_KILLED || (job.error && (run->flags & SCRIPT_ROLLBACK));
-    return ST_OK;
+    return end_writes(run, marked, job.error);
 }

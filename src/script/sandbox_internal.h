@@ -32,6 +32,7 @@ void interp_push_error(lua_State *L, struct slice text);
 /* Marks the error object at the top of the stack as one that has been counted as a command's, so that it is
    not counted again when the script passes it on. */
 void interp_mark_told(lua_State *L);
+bool interp_is_told(lua_State *L, int table);
 
 /* The error function of a run. */
 int interp_handle_error(lua_State *L);
