@@ -121,7 +121,7 @@ static size_t put(char *out, const char *word)
 size_t num_format_double(char out[128], double v)
 {
     if (isnan(v))
-        return put(out, "nan");
+        return put(out, signbit(v) ? "-nan" : "nan");
     if (isinf(v))
         return put(out, v > 0 ? "inf" : "-inf");
     /* Whole numbers up to 10^17 look the same either way, and printing an integer is much cheaper. */

@@ -438,8 +438,8 @@ static enum status open_source(struct sorting *s, bool *ret_wrong)
 static enum status run(struct sorting *s)
 {
     enum status st = ST_OK;
-    /* A set has no order of its own, so that what is stored of it as it is gets one. */
-    if (s->as_is && s->store && s->type == ROW_SET) {
+    /* A set has no order of its own, so that what is stored of it as it is, or goes to a script, gets one. */
+    if (s->as_is && (s->store || s->c->script) && s->type == ROW_SET) {
         s->as_is = s->by = false;
         s->alpha = true;
     }

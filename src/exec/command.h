@@ -61,7 +61,7 @@ struct call {
     bool serving; /* a blocked command gets another chance, because serving_key has something now */
     struct slice serving_key;
     bool undo;      /* set by the handler: its reply stands, and nothing that it wrote does */
-    bool script;    /* a script runs it: MONITOR and the slow log name no client */
+    bool script;    /* a script runs it: MONITOR and the slow log name no client, and replies have an order */
     bool all_of_it; /* set by the handler: it is a transaction of several commands, and says so if it fails */
 };
 

@@ -10,6 +10,7 @@
 #include "exec/executor.h"
 #include "script/cache.h"
 #include "script/call.h"
+#include "script/convert.h"
 #include "script/interp.h"
 #include "script/run.h"
 #include "script/sandbox_internal.h"
@@ -41,14 +42,13 @@ static int api_error_reply(lua_State *L)
     if (lua_gettop(L) != 1 || lua_type(L, 1) != LUA_TSTRING)
         return error_or_status(L, "err");
     size_t n;
-    const char *text = lua_tolstring(L, 1, &n);
-    if (n > 0 && text[0] == '-') {
-        text++;
-        n--;
-    }
+    const char *given = lua_tolstring(L, 1, &n);
+    struct slice text = convert_error_text(slice_of(given, n));
+    if (text.n > 0 && text.p[0] == '-')
+        text = slice_of(text.p + 1, text.n - 1);
     lua_createtable(L, 0, 1);
-    lua_pushstring(L, memchr(text, ' ', n) ? "" : "ERR ");
-    lua_pushlstring(L, text, n);
+    lua_pushstring(L, memchr(text.p, ' ', text.n) ? "" : "ERR ");
+    lua_pushlstring(L, text.p, text.n);
     lua_concat(L, 2);
     lua_setfield(L, -2, "err");
     return 1;

@@ -110,27 +110,14 @@ static int base_rawset(lua_State *L)
     return 1;
 }
 
-/* upvalue: a function of Lua's that writes to its first argument */
-static int call_writer(lua_State *L)
-{
-    interp_check_writable(L, 1);
-    lua_pushvalue(L, lua_upvalueindex(1));
-    lua_insert(L, 1);
-    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
-    return lua_gettop(L);
-}
-
-/* upvalue: a function of Lua's that reads its first argument as it is */
-static int call_reader(lua_State *L)
+/* upvalue: table.foreach, called in this frame, so that its errors name the script's line */
+static int call_foreach(lua_State *L)
 {
     if (interp_is_face(L, 1)) {
         interp_true(L, 1);
         lua_replace(L, 1);
     }
-    lua_pushvalue(L, lua_upvalueindex(1));
-    lua_insert(L, 1);
-    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
-    return lua_gettop(L);
+    return lua_tocfunction(L, lua_upvalueindex(1))(L);
 }
 
 /* ---- what catches errors ---- */
@@ -263,7 +250,8 @@ static int base_random(lua_State *L)
     case 2: {
         int from = luaL_checkint(L, 1), to = luaL_checkint(L, 2);
         luaL_argcheck(L, from <= to, 2, "interval is empty");
-        lua_pushnumber(L, floor(r * ((double)to - from + 1)) + from);
+        /* The width wraps around, as Redis' does. */
+        lua_pushnumber(L, floor(r * (int32_t)((uint32_t)to - (uint32_t)from + 1)) + from);
         return 1;
     }
     default:
@@ -290,11 +278,9 @@ static void wrap(lua_State *L, const char *field, lua_CFunction fn)
 static void replace_in_libraries(lua_State *L, int globals)
 {
     static const luaL_Reg random[] = {{"random", base_random}, {"randomseed", base_randomseed}, {NULL, NULL}};
-    static const char *const writers[] = {"remove", "sort", "setn"};
     lua_getfield(L, globals, "table");
-    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++)
-        wrap(L, writers[i], call_writer);
-    wrap(L, "foreach", call_reader);
+    /* remove and sort find nothing in a face, and write nothing there; guards.c has insert */
+    wrap(L, "foreach", call_foreach);
     lua_pop(L, 1);
     lua_getfield(L, globals, "coroutine");
     wrap(L, "resume", base_resume);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "proto/reply.h"
 #include "script/sandbox_internal.h"
@@ -223,9 +224,24 @@ static struct slice string_at(lua_State *L, int index)
     return slice_of(p, n);
 }
 
+/* As Redis has it, where texts are C strings. */
+static struct slice up_to_nul(struct slice s)
+{
+    return slice_of(s.p, strnlen(s.p, s.n));
+}
+
+struct slice convert_error_text(struct slice text)
+{
+    text = up_to_nul(text);
+    while (text.n > 0 && (text.p[text.n - 1] == '\r' || text.p[text.n - 1] == '\n'))
+        text.n--;
+    return text;
+}
+
 /* The error whose table is at an index. */
 static void say_error(lua_State *L, int table, struct reply *r, struct slice text)
 {
+    text = convert_error_text(text);
     reply_note_error(r, text.p); /* Lua ends strings with a NUL */
     r->told = interp_is_told(L, table);
     r->ops->error(r, text);
@@ -283,12 +299,14 @@ static void say_keyed(struct writer *w, bool values)
     }
 }
 
-/* {verbatim_string = {format, string}}, the inner table at the top; false: it is none. */
+/* {verbatim_string = {format, string}}; false, and nothing said or pushed, if the table at the top is none.
+ */
 static bool say_verbatim(struct writer *w)
 {
     lua_State *L = w->L;
+    int top = lua_gettop(L);
     bool said = false;
-    if (get_field(L, "string", LUA_TSTRING)) {
+    if (get_field(L, "verbatim_string", LUA_TTABLE) && get_field(L, "string", LUA_TSTRING)) {
         struct slice text = string_at(L, -1);
         lua_pushliteral(L, "format");
         lua_rawget(L, -3);
@@ -299,8 +317,8 @@ static bool say_verbatim(struct writer *w)
             w->reply->ops->verbatim(w->reply, format, text);
             said = true;
         }
-        lua_pop(L, 2);
     }
+    lua_settop(L, top);
     return said;
 }
 
@@ -313,19 +331,18 @@ static bool say_typed(struct writer *w)
     if (get_field(L, "err", LUA_TSTRING)) {
         say_error(L, top, w->reply, string_at(L, -1));
     } else if (get_field(L, "ok", LUA_TSTRING)) {
-        w->reply->ops->simple(w->reply, one_line(L));
+        w->reply->ops->simple(w->reply, up_to_nul(one_line(L)));
     } else if (get_field(L, "double", LUA_TNUMBER)) {
         reply_double(w->reply, lua_tonumber(L, -1));
-    } else if (get_field(L, "map", LUA_TTABLE)) {
-        say_keyed(w, true);
-    } else if (get_field(L, "set", LUA_TTABLE)) {
-        say_keyed(w, false);
     } else if (get_field(L, "big_number", LUA_TSTRING)) {
         w->reply->ops->big_number(w->reply, one_line(L));
-    } else if (get_field(L, "verbatim_string", LUA_TTABLE)) {
-        said = say_verbatim(w);
-    } else {
-        said = false;
+    } else if (!say_verbatim(w)) {
+        if (get_field(L, "map", LUA_TTABLE))
+            say_keyed(w, true);
+        else if (get_field(L, "set", LUA_TTABLE))
+            say_keyed(w, false);
+        else
+            said = false;
     }
     lua_settop(L, top);
     return said;

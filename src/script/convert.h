@@ -14,6 +14,10 @@ struct reply;
 /* Pushes the value of one reply in RESP2 or RESP3. May raise. */
 void convert_push(struct lua_State *L, struct slice said, int resp);
 
+/* What a client gets of an error's text: up to a NUL, as Redis has it in a C string, and without line ends at
+   its end. */
+struct slice convert_error_text(struct slice text);
+
 /* Replies the value at the top of the stack and pops it. script_resp: what redis.setresp chose, which decides
    about booleans. Must not be called unprotected: it may raise. */
 void convert_reply(struct lua_State *L, struct reply *r, int script_resp);

@@ -45,6 +45,10 @@ static enum status run(struct call *c, bool by_sha, bool only_reads)
         buf_release(&err);
         return ST_OK;
     }
+    if (only_reads && !(script->script->flags & (SCRIPT_OLD | SCRIPT_NO_WRITES))) {
+        reply_error(c->reply, "ERR Can not execute a script with write flag using *_ro command.");
+        return ST_OK;
+    }
     struct script_run r = {
         .in = s->interps[INTERP_EVAL],
         .outer = c,
