@@ -4,6 +4,8 @@
 #include "engine/view_internal.h"
 #include "store/shared.h"
 
+#define NO_HASH "the row of scripts or of functions is no hash"
+
 struct slice hidden_name(enum hidden_row r)
 {
     switch (r) {
@@ -78,16 +80,40 @@ enum status view_hold(struct view *v, enum hidden_row r)
     return ST_OK;
 }
 
+enum status view_hidden_field(struct view *v, enum hidden_row r, struct slice name, bool *ret_found,
+                              struct slice *ret)
+{
+    struct row *row;
+    struct item_row item;
+    *ret_found = false;
+    enum status st = view_row(v, STORE_HIDDEN_DB, hidden_name(r), &row);
+    if (st != ST_OK || row->type == ROW_NONE)
+        return st;
+    if (row->type != ROW_HASH)
+        return error_set(v->call.err, ST_CORRUPT, NO_HASH);
+    struct item_ref ref = {.table = ITEM_HASH, .id = row_items(row).id, .name = name};
+    st = view_item(v, &ref, ret_found, &item);
+    if (st == ST_OK && *ret_found)
+        *ret = item.value;
+    return st;
+}
+
+/* Where changes are not made alone, this one waits for them. */
+static enum status hold_to_read(struct view *v, enum hidden_row r)
+{
+    return v->store->certified ? view_hold(v, r) : ST_OK;
+}
+
 enum status view_hidden_hash(struct view *v, enum hidden_row r, bool make, struct coll **ret)
 {
     bool wrong = false, counts = v->call.counts_lookups;
+    enum status st = hold_to_read(v, r);
+    if (st != ST_OK)
+        return st;
     v->call.counts_lookups = false;
-    enum status st =
-        (make ? coll_make : coll_open)(v, view_hidden_db(v), hidden_name(r), ROW_HASH, ret, &wrong);
+    st = (make ? coll_make : coll_open)(v, view_hidden_db(v), hidden_name(r), ROW_HASH, ret, &wrong);
     v->call.counts_lookups = counts;
-    if (st == ST_OK && wrong)
-        st = error_set(v->call.err, ST_CORRUPT, "the row of scripts or of functions is no hash");
-    return st;
+    return st == ST_OK && wrong ? error_set(v->call.err, ST_CORRUPT, NO_HASH) : st;
 }
 
 enum status view_stamp(struct view *v, enum hidden_row r, struct hidden_stamp *ret)

@@ -44,7 +44,14 @@ void view_declare_libraries(struct view *v);
 /* Before a row is changed. */
 enum status view_hold(struct view *v, enum hidden_row r) MUST_CHECK;
 
-/* The hash of a row (coll.h), NULL when there is none; make: an empty one then. It counts as no look-up. */
+/* One field of a row that is a hash, whether the row is held or not: it needs nothing of the others. The
+   value is borrowed until the handler returns. */
+enum status view_hidden_field(struct view *v, enum hidden_row r, struct slice name, bool *ret_found,
+                              struct slice *ret) MUST_CHECK;
+
+/* The hash of a row (coll.h), NULL when there is none; make: an empty one then. It counts as no look-up. What
+   a batch that may write reads of a hash is one state only if nobody else can change it meanwhile: because
+   the row is held, or its changes are made alone (view_declare_libraries). */
 struct coll;
 enum status view_hidden_hash(struct view *v, enum hidden_row r, bool make, struct coll **ret) MUST_CHECK;
 

@@ -98,11 +98,12 @@ enum command_flag {
     CMD_STOPS_WORKERS = 1 << 21, /* uses what other workers use: they stand still meanwhile (executor.h). Of a
                            container, EXEC: what it runs may do so. Not printed */
     CMD_RUNS_SCRIPT = 1 << 24,   /* runs others, which may write: a batch with it begins so. Not printed */
-    CMD_SCRIPTS = 1 << 25,   /* looks at what the database knows of scripts (EVALSHA, SCRIPT LOAD): that is
-                        read when its transaction begins (engine/hidden.h). Not printed */
-    CMD_LIBRARIES = 1 << 26, /* so with libraries of functions (FCALL, FUNCTION LOAD). Not printed */
-    CMD_ROWS_ONLY = 1 << 22  /* asks for nothing but the rows of its keys, nearly always: over shared tables a
-                        batch of such commands is one statement (store_declared). Not printed */
+    CMD_SCRIPTS = 1 << 25, /* looks at what the database knows of scripts (EVALSHA, SCRIPT LOAD): that is
+                      read when its transaction begins (engine/hidden.h). Not printed */
+    CMD_CHANGES_SCRIPTS = 1 << 27, /* SCRIPT LOAD, SCRIPT FLUSH: writes that. Not printed */
+    CMD_LIBRARIES = 1 << 26,       /* so with libraries of functions (FCALL, FUNCTION LOAD). Not printed */
+    CMD_ROWS_ONLY = 1 << 22 /* asks for nothing but the rows of its keys, nearly always: over shared tables a
+                       batch of such commands is one statement (store_declared). Not printed */
 };
 
 /* ACL categories, as COMMAND INFO lists them ("@read" ...). */
@@ -252,7 +253,7 @@ struct command_result command_serve(struct executor *executor, struct session *s
                                     struct reply *reply, struct slice key, const struct error *write_err);
 
 /* Writes, or may do so by what it runs. */
-#define CMD_MAY_WRITE (CMD_WRITE | CMD_RUNS_SCRIPT)
+#define CMD_MAY_WRITE (CMD_WRITE | CMD_RUNS_SCRIPT | CMD_CHANGES_SCRIPTS)
 
 /* Whether a command may write when this session sends it; EXEC does what is in its queue. */
 bool command_may_write(const struct session *session, const struct command *cmd, const struct slice *argv,

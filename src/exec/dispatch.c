@@ -59,8 +59,8 @@ bool command_arity_fits(const struct command *cmd, int argc)
 static bool no_database(const struct executor *executor, const struct command *cmd,
                         const struct error *write_err)
 {
-    uint32_t needs =
-        executor->unreadable ? CMD_WRITE | CMD_READONLY | CMD_RUNS_SCRIPT | CMD_LIBRARIES : CMD_WRITE;
+    uint32_t reads = CMD_READONLY | CMD_RUNS_SCRIPT | CMD_SCRIPTS | CMD_LIBRARIES;
+    uint32_t needs = executor->unreadable ? CMD_WRITE | reads : CMD_WRITE;
     return write_err && write_err->code != ST_OK && (cmd->flags & needs);
 }
 

@@ -13,9 +13,8 @@
 
 struct script_cache {
     pthread_mutex_t lock;
-    struct map map;                /* scripts that are not gone, each with a reference */
-    size_t brought, brought_bytes; /* by EVAL */
-    size_t bytes;                  /* of all */
+    struct map map; /* scripts that are not gone, each with a reference */
+    size_t bytes;   /* of all */
     _Atomic uint64_t uses;
 };
 
@@ -50,19 +49,12 @@ static void forget(void *arg, struct map_link *l)
     script_let_go(s);
 }
 
-/* The lock is held. */
-static void forget_all(struct script_cache *c)
-{
-    map_each(&c->map, forget, NULL);
-    map_release(&c->map);
-    c->brought = c->brought_bytes = c->bytes = 0;
-}
-
 void script_cache_free(struct script_cache *c)
 {
     if (!c)
         return;
-    forget_all(c);
+    map_each(&c->map, forget, NULL);
+    map_release(&c->map);
     pthread_mutex_destroy(&c->lock);
     mem_free(c);
 }
@@ -89,7 +81,7 @@ static struct script *hold(struct script *s)
     return s;
 }
 
-struct script *script_cache_find(struct script_cache *c, struct slice sha)
+struct script *script_cache_find(struct script_cache *c, struct slice sha, int64_t flushes)
 {
     char lower[SCRIPT_SHA_CHARS];
     if (sha.n != SCRIPT_SHA_CHARS)
@@ -97,7 +89,8 @@ struct script *script_cache_find(struct script_cache *c, struct slice sha)
     for (size_t i = 0; i < SCRIPT_SHA_CHARS; i++)
         lower[i] = (char)tolower((unsigned char)sha.p[i]);
     pthread_mutex_lock(&c->lock);
-    struct script *s = hold(find(c, lower));
+    struct script *s = find(c, lower);
+    s = s && script_known(s, flushes) ? hold(s) : NULL;
     pthread_mutex_unlock(&c->lock);
     return s;
 }
@@ -112,10 +105,6 @@ static void remove_script(struct script_cache *c, struct script *s)
 {
     map_remove(&c->map, &s->link);
     c->bytes -= s->body.n;
-    if (!s->loaded) {
-        c->brought--;
-        c->brought_bytes -= s->body.n;
-    }
     forget(NULL, &s->link);
 }
 
@@ -129,14 +118,14 @@ static void look_for_oldest(void *arg, struct map_link *l)
     struct oldest *o = arg;
     struct script *s = (struct script *)l;
     uint64_t used = atomic_load_explicit(&s->used, memory_order_relaxed);
-    if (!s->loaded && (!o->script || used < o->used))
+    if (!o->script || used < o->used)
         *o = (struct oldest){s, used};
 }
 
-/* Makes room for a script of n bytes that EVAL brings. The lock is held. */
+/* Makes room for a script of n bytes. The lock is held. */
 static void make_room(struct script_cache *c, size_t n)
 {
-    while (c->brought > 0 && (c->brought >= SCRIPTS_MAX || c->brought_bytes + n > SCRIPTS_BYTES)) {
+    while (c->map.count > 0 && (c->map.count >= SCRIPTS_MAX || c->bytes + n > SCRIPTS_BYTES)) {
         struct oldest o = {0};
         map_each(&c->map, look_for_oldest, &o);
         remove_script(c, o.script);
@@ -159,34 +148,48 @@ static struct script *script_new(const char *sha, struct slice body, struct slic
 }
 
 struct script *script_cache_add(struct script_cache *c, const char *sha, struct slice body, struct slice text,
-                                uint32_t flags, bool loaded)
+                                uint32_t flags, int64_t flushes)
 {
     pthread_mutex_lock(&c->lock);
     struct script *s = find(c, sha);
     if (!s) {
-        if (!loaded)
-            make_room(c, body.n);
+        make_room(c, body.n);
         s = script_new(sha, body, text, flags);
-        s->loaded = loaded;
         map_add(&c->map, &s->link);
         c->bytes += body.n;
-        c->brought += !loaded;
-        c->brought_bytes += loaded ? 0 : body.n;
-    } else if (loaded && !s->loaded) {
-        s->loaded = true;
-        c->brought--;
-        c->brought_bytes -= body.n;
     }
+    if (atomic_load_explicit(&s->flushes, memory_order_relaxed) < flushes)
+        atomic_store_explicit(&s->flushes, flushes, memory_order_relaxed);
     script_touch(c, s);
     hold(s);
     pthread_mutex_unlock(&c->lock);
     return s;
 }
 
-void script_cache_flush(struct script_cache *c)
+struct flushing {
+    struct script *first; /* of those that go */
+    int64_t flushes;
+};
+
+static void look_for_flushed(void *arg, struct map_link *l)
 {
+    struct flushing *f = arg;
+    struct script *s = (struct script *)l;
+    if (script_known(s, f->flushes))
+        return;
+    s->next = f->first;
+    f->first = s;
+}
+
+void script_cache_flush(struct script_cache *c, int64_t flushes)
+{
+    struct flushing f = {.flushes = flushes};
     pthread_mutex_lock(&c->lock);
-    forget_all(c);
+    map_each(&c->map, look_for_flushed, &f);
+    for (struct script *s = f.first, *next; s; s = next) {
+        next = s->next;
+        remove_script(c, s);
+    }
     pthread_mutex_unlock(&c->lock);
 }
 

@@ -5,22 +5,13 @@
 
 #define SHA_CHARS 40
 
-static enum status find(struct view *v, enum hidden_row r, struct slice name, bool *ret_found,
-                        struct coll_item *ret)
-{
-    struct coll *c;
-    *ret_found = false;
-    enum status st = view_hidden_hash(v, r, false, &c);
-    return st == ST_OK && c ? coll_find(c, name, ret_found, ret) : st;
-}
-
 static enum status get(struct view *v, enum hidden_row r, struct slice name, struct arena *arena,
                        bool *ret_found, struct slice *ret)
 {
-    struct coll_item item;
-    enum status st = find(v, r, name, ret_found, &item);
+    struct slice value;
+    enum status st = view_hidden_field(v, r, name, ret_found, &value);
     if (st == ST_OK && *ret_found)
-        *ret = arena_copy(arena, item.value);
+        *ret = arena_copy(arena, value);
     return st;
 }
 
@@ -132,10 +123,9 @@ enum status rows_get_script(struct view *v, struct slice sha, struct arena *aren
 enum status rows_has_script(struct view *v, struct slice sha, bool *ret)
 {
     char lower[SHA_CHARS];
-    struct slice name;
-    struct coll_item item;
+    struct slice name, value;
     *ret = false;
-    return name_of(sha, lower, &name) ? find(v, HIDDEN_SCRIPTS, name, ret, &item) : ST_OK;
+    return name_of(sha, lower, &name) ? view_hidden_field(v, HIDDEN_SCRIPTS, name, ret, &value) : ST_OK;
 }
 
 enum status rows_put_script(struct view *v, struct slice sha, struct slice body)

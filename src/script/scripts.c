@@ -5,8 +5,10 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "exec/command.h"
 #include "exec/executor.h"
 #include "script/library.h"
+#include "script/rows.h"
 #include "script/run.h"
 #include "script/shebang.h"
 
@@ -140,15 +142,28 @@ static bool compile(struct scripts *s, struct slice text, int *ret_ref, struct b
     return ok;
 }
 
-/* What is known of a body, unless it was flushed. */
+enum status scripts_begin(struct scripts *s, struct view *v)
+{
+    enum status st = rows_flushes(v, &s->flushes);
+    if (st == ST_OK && s->flushes > s->flushed) {
+        script_cache_flush(s->executor->server->script_cache, s->flushes);
+        s->flushed = s->flushes;
+    }
+    return st;
+}
+
+static bool is_gone(const struct compiled *c)
+{
+    return atomic_load_explicit(&c->script->gone, memory_order_acquire);
+}
+
 static struct compiled *find_body(struct scripts *s, struct slice body, uint32_t hash)
 {
-    for (struct map_link *l = map_first(&s->by_body, hash), *next; l; l = next) {
+    for (struct map_link *l = map_first(&s->by_body, hash); l; l = l->next) {
         struct compiled *c = of_body_link(l);
-        next = l->next;
         if (l->hash != hash || !slice_eq(c->script->body, body))
             continue;
-        if (!atomic_load_explicit(&c->script->gone, memory_order_acquire))
+        if (!is_gone(c))
             return c;
         drop(s, c);
         break;
@@ -156,24 +171,23 @@ static struct compiled *find_body(struct scripts *s, struct slice body, uint32_t
     return NULL;
 }
 
-struct compiled *scripts_by_body(struct scripts *s, struct slice body, bool loaded, struct buf *err)
+struct compiled *scripts_by_body(struct scripts *s, struct slice body, struct buf *err)
 {
     struct script_cache *cache = s->executor->server->script_cache;
     struct compiled *c = find_body(s, body, hash_of(body));
-    if (c && !loaded)
-        return use(s, c);
     struct slice text;
     uint32_t flags;
     char sha[SCRIPT_SHA_CHARS + 1];
     int ref;
-    if (c) {
-        script_let_go(script_cache_add(cache, c->script->sha, body, c->script->text, c->script->flags, true));
+    if (c && !script_known(c->script, s->flushes))
+        script_let_go(
+            script_cache_add(cache, c->script->sha, body, c->script->text, c->script->flags, s->flushes));
+    if (c)
         return use(s, c);
-    }
     if (!shebang_parse(body, &text, &flags, err) || !compile(s, text, &ref, err))
         return NULL;
     script_sha1(body, sha);
-    return add(s, script_cache_add(cache, sha, body, text, flags, loaded), ref);
+    return add(s, script_cache_add(cache, sha, body, text, flags, s->flushes), ref);
 }
 
 static struct compiled *find_sha(struct scripts *s, const char *sha)
@@ -183,7 +197,7 @@ static struct compiled *find_sha(struct scripts *s, const char *sha)
         struct compiled *c = (struct compiled *)l;
         if (l->hash != hash || memcmp(c->script->sha, sha, SCRIPT_SHA_CHARS) != 0)
             continue;
-        if (!atomic_load_explicit(&c->script->gone, memory_order_acquire))
+        if (!is_gone(c))
             return c;
         drop(s, c);
         break;
@@ -191,19 +205,15 @@ static struct compiled *find_sha(struct scripts *s, const char *sha)
     return NULL;
 }
 
-struct compiled *scripts_by_sha(struct scripts *s, struct slice sha, struct buf *err)
+/* What the process knows. */
+static struct compiled *recall(struct scripts *s, const char *sha, struct buf *err)
 {
-    char lower[SCRIPT_SHA_CHARS];
-    if (sha.n != SCRIPT_SHA_CHARS)
-        return NULL;
-    for (size_t i = 0; i < SCRIPT_SHA_CHARS; i++)
-        lower[i] = (char)tolower((unsigned char)sha.p[i]);
-    struct compiled *c = find_sha(s, lower);
-    if (c)
-        return use(s, c);
-    struct script *script =
-        script_cache_find(s->executor->server->script_cache, slice_of(lower, sizeof lower));
+    struct compiled *c = find_sha(s, sha);
     int ref;
+    if (c)
+        return script_known(c->script, s->flushes) ? use(s, c) : NULL;
+    struct script *script =
+        script_cache_find(s->executor->server->script_cache, slice_of(sha, SCRIPT_SHA_CHARS), s->flushes);
     if (!script)
         return NULL;
     if (!compile(s, script->text, &ref, err)) {
@@ -211,4 +221,39 @@ struct compiled *scripts_by_sha(struct scripts *s, struct slice sha, struct buf 
         return NULL;
     }
     return use(s, add(s, script, ref));
+}
+
+enum status scripts_by_sha(struct scripts *s, struct call *c, struct slice sha, struct compiled **ret,
+                           struct buf *err)
+{
+    char lower[SCRIPT_SHA_CHARS];
+    bool found;
+    struct slice body;
+    *ret = NULL;
+    if (sha.n != SCRIPT_SHA_CHARS)
+        return ST_OK;
+    for (size_t i = 0; i < SCRIPT_SHA_CHARS; i++)
+        lower[i] = (char)tolower((unsigned char)sha.p[i]);
+    if ((*ret = recall(s, lower, err)) || err->len)
+        return ST_OK;
+    enum status st = rows_get_script(c->view, sha, c->arena, &found, &body);
+    if (st != ST_OK || !found)
+        return st;
+    *ret = scripts_by_body(s, body, err);
+    if (*ret && memcmp((*ret)->script->sha, lower, sizeof lower) != 0)
+        return error_set(c->err, ST_CORRUPT, "the row of a script has another script");
+    return ST_OK;
+}
+
+enum status scripts_text(struct scripts *s, struct call *c, struct slice sha, struct slice *ret)
+{
+    bool found;
+    struct script *known = script_cache_find(s->executor->server->script_cache, sha, s->flushes);
+    *ret = (struct slice){0};
+    if (known) {
+        *ret = arena_copy(c->arena, known->body);
+        script_let_go(known);
+        return ST_OK;
+    }
+    return rows_get_script(c->view, sha, c->arena, &found, ret);
 }

@@ -8,10 +8,13 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/slice.h"
+#include "base/status.h"
+#include "engine/view.h"
 #include "proto/resp_reply.h"
 #include "script/cache.h"
 #include "script/interp.h"
 
+struct call;
 struct executor;
 struct libraries;
 struct script_run;
@@ -36,6 +39,8 @@ struct scripts {
     size_t ncompiled;
     uint64_t random;             /* state of math.random */
     struct libraries *libraries; /* of functions (library.h); NULL: none has been asked for */
+    int64_t flushes;             /* as the running transaction sees them (scripts_begin) ... */
+    int64_t flushed;             /* ... and up to which this executor has let flushed ones go */
     /* For redis.call, used again and again. */
     struct slice *argv;
     int argv_cap;
@@ -54,10 +59,20 @@ struct interp *scripts_interp(struct scripts *s, enum interp_kind kind);
 /* Bytes that all interpreters of this executor have. */
 size_t scripts_memory(const struct scripts *s);
 
-/* The compiled script of a body, or of a sha1, valid until the next call of either. Of a body that is new,
-   a script of this process from now on. NULL: *err has the error reply; of scripts_by_sha with nothing in
-   it, that there is no such script. */
-struct compiled *scripts_by_body(struct scripts *s, struct slice body, bool loaded, struct buf *err);
-struct compiled *scripts_by_sha(struct scripts *s, struct slice sha, struct buf *err);
+/* Before what follows, in each transaction: which scripts were flushed, as it sees that. */
+enum status scripts_begin(struct scripts *s, struct view *v) MUST_CHECK;
+
+/* The compiled script of a body, valid until the next call of one of these. One that is new is a script of
+   this process from now on. NULL: *err has the error reply. */
+struct compiled *scripts_by_body(struct scripts *s, struct slice body, struct buf *err);
+
+/* That of a sha1, known to the process or to the database. *ret is NULL: there is none, or, when there is
+   something in *err, that is the error reply. */
+enum status scripts_by_sha(struct scripts *s, struct call *c, struct slice sha, struct compiled **ret,
+                           struct buf *err) MUST_CHECK;
+
+/* The text of a script that is known to the process or to the database, in the call's arena; p is NULL: there
+   is none. */
+enum status scripts_text(struct scripts *s, struct call *c, struct slice sha, struct slice *ret) MUST_CHECK;
 
 #endif

@@ -27,6 +27,16 @@ static bool count_keys(struct call *c, int *ret)
     return n >= 0 && n <= c->argc - 3;
 }
 
+/* There is no such script, or it is none. */
+static void refuse(struct call *c, enum status st, struct buf *err)
+{
+    if (st == ST_OK && err->len)
+        reply_errorf(c->reply, "%.*s", (int)err->len, err->p);
+    else if (st == ST_OK)
+        reply_error(c->reply, "NOSCRIPT No matching script. Please use EVAL.");
+    buf_release(err);
+}
+
 static enum status run(struct call *c, bool by_sha, bool only_reads)
 {
     struct scripts *s = scripts_of(c->executor);
@@ -35,15 +45,15 @@ static enum status run(struct call *c, bool by_sha, bool only_reads)
     command_tell_monitors(c);
     if (!count_keys(c, &nkeys))
         return ST_OK;
-    struct compiled *script =
-        by_sha ? scripts_by_sha(s, c->argv[1], &err) : scripts_by_body(s, c->argv[1], false, &err);
-    if (!script) {
-        if (err.len)
-            reply_errorf(c->reply, "%.*s", (int)err.len, err.p);
-        else
-            reply_error(c->reply, "NOSCRIPT No matching script. Please use EVAL.");
-        buf_release(&err);
-        return ST_OK;
+    struct compiled *script = NULL;
+    enum status st = scripts_begin(s, c->view);
+    if (st == ST_OK && by_sha)
+        st = scripts_by_sha(s, c, c->argv[1], &script, &err);
+    else if (st == ST_OK)
+        script = scripts_by_body(s, c->argv[1], &err);
+    if (st != ST_OK || !script) {
+        refuse(c, st, &err);
+        return st;
     }
     if (only_reads && !(script->script->flags & (SCRIPT_OLD | SCRIPT_NO_WRITES))) {
         reply_error(c->reply, "ERR Can not execute a script with write flag using *_ro command.");
@@ -80,7 +90,7 @@ static enum status evalsha_ro(struct call *c)
 }
 
 /* clang-format off */
-#define EVAL_FLAGS (CMD_NOSCRIPT | CMD_STALE | CMD_SKIP_MONITOR | CMD_NO_MANDATORY_KEYS | CMD_MOVABLEKEYS)
+#define EVAL_FLAGS (CMD_SCRIPTS | CMD_NOSCRIPT | CMD_STALE | CMD_SKIP_MONITOR | CMD_NO_MANDATORY_KEYS | CMD_MOVABLEKEYS)
 #define EVAL_KEYS(f, text) {{.flags = f, .index = 2, .keynum = true, .first = 0, .keynum_first = 1, .step = 1, .notes = text}}
 #define KEYS_RW (KEY_RW | KEY_ACCESS | KEY_UPDATE)
 #define KEYS_RO (KEY_RO | KEY_ACCESS)

@@ -1,57 +1,95 @@
-/* SCRIPT: what the server knows of scripts. */
+/* SCRIPT: what the database, and this process, know of scripts.
+
+   Rows: those of the hidden database (script/rows.h); LOAD writes a field of a hash and the hash's row, FLUSH
+   two rows whatever their number, in the change set of the transaction: a crash leaves all of it or nothing.
+   Two clients, or servers: whoever loads or flushes second waits for the first, or runs again. There is no
+   expiry. A script has up to 512 MB, as a value. */
 #include "exec/args.h"
 #include "exec/command.h"
 #include "exec/executor.h"
+#include "script/rows.h"
 #include "script/scripts.h"
 
+/* Whether nothing can be written: then *ret is what the command answers. */
+static bool cannot_write(struct call *c, enum status *ret)
+{
+    if (!c->write_err || c->write_err->code == ST_OK)
+        return false;
+    *c->err = *c->write_err;
+    *ret = c->write_err->code;
+    return true;
+}
+
+/* Where the database is only read from, the script is known to this process alone, as one of EVAL's. */
 static enum status load(struct call *c)
 {
     struct buf err = {0};
-    struct compiled *script = scripts_by_body(scripts_of(c->executor), c->argv[2], true, &err);
-    if (script)
+    struct scripts *s = scripts_of(c->executor);
+    enum status st, why;
+    if (cannot_write(c, &why) && why != ST_READONLY)
+        return why;
+    if ((st = scripts_begin(s, c->view)) != ST_OK)
+        return st;
+    struct compiled *script = scripts_by_body(s, c->argv[2], &err);
+    if (script && !cannot_write(c, &why))
+        st = rows_put_script(c->view, slice_str(script->script->sha), c->argv[2]);
+    if (st == ST_OK && script)
         reply_bulk_str(c->reply, script->script->sha);
-    else
+    else if (st == ST_OK)
         reply_errorf(c->reply, "%.*s", (int)err.len, err.p);
     buf_release(&err);
-    return ST_OK;
+    return st;
 }
 
 static enum status exists(struct call *c)
 {
+    struct scripts *s = scripts_of(c->executor);
+    enum status st = scripts_begin(s, c->view);
     reply_array(c->reply, (size_t)c->argc - 2);
-    for (int i = 2; i < c->argc; i++) {
-        struct script *s = script_cache_find(c->executor->server->script_cache, c->argv[i]);
-        reply_integer(c->reply, s != NULL);
-        if (s)
-            script_let_go(s);
+    for (int i = 2; st == ST_OK && i < c->argc; i++) {
+        struct script *known = script_cache_find(c->executor->server->script_cache, c->argv[i], s->flushes);
+        bool found = known != NULL;
+        if (known)
+            script_let_go(known);
+        else
+            st = rows_has_script(c->view, c->argv[i], &found);
+        reply_integer(c->reply, found);
     }
-    return ST_OK;
+    return st;
 }
 
-/* Others' compiled ones go when they are looked for. */
+/* What this process has of them goes now, what others have when they next see that they were flushed. */
 static enum status flush(struct call *c)
 {
+    enum status st;
     bool mode = c->argc == 3 && (slice_is(c->argv[2], "sync") || slice_is(c->argv[2], "async"));
     if (c->argc != 2 && !mode) {
         reply_error(c->reply, "ERR SCRIPT FLUSH only support SYNC|ASYNC option");
         return ST_OK;
     }
-    script_cache_flush(c->executor->server->script_cache);
-    reply_ok(c->reply);
-    return ST_OK;
+    if (cannot_write(c, &st))
+        return st;
+    st = rows_flush_scripts(c->view);
+    if (st == ST_OK)
+        st = scripts_begin(scripts_of(c->executor), c->view);
+    if (st == ST_OK)
+        reply_ok(c->reply);
+    return st;
 }
 
 /* Ours: the text of a script. */
 static enum status show(struct call *c)
 {
-    struct script *s = script_cache_find(c->executor->server->script_cache, c->argv[2]);
-    if (!s) {
+    struct slice text;
+    struct scripts *s = scripts_of(c->executor);
+    enum status st = scripts_begin(s, c->view);
+    if (st == ST_OK)
+        st = scripts_text(s, c, c->argv[2], &text);
+    if (st == ST_OK && text.p)
+        reply_bulk(c->reply, text);
+    else if (st == ST_OK)
         reply_error(c->reply, "NOSCRIPT No matching script. Please use EVAL.");
-        return ST_OK;
-    }
-    reply_bulk(c->reply, s->body);
-    script_let_go(s);
-    return ST_OK;
+    return st;
 }
 
 /* There is no debugger: only that it stays off can be asked for. */
@@ -93,16 +131,17 @@ static enum status help(struct call *c)
 #define SCRIPT_SUB(n, f, a, fl, v, text, ...) \
     {.name = n, .fn = f, .arity = a, .flags = fl, .categories = CAT_SLOW | CAT_SCRIPTING, .summary = text, .since = v, \
      .group = "scripting", __VA_ARGS__}
+#define CHANGES (CMD_SCRIPTS | CMD_CHANGES_SCRIPTS)
 static const struct command script_subs[] = {
-    SCRIPT_SUB("flush", flush, -2, CMD_NOSCRIPT, "2.6.0", "Forgets all scripts.", .complexity = "O(N) for N scripts",
+    SCRIPT_SUB("flush", flush, -2, CHANGES | CMD_NOSCRIPT, "2.6.0", "Forgets all scripts.", .complexity = "O(1); those that the process has go in O(N)",
                .tips = {"request_policy:all_nodes", "response_policy:all_succeeded"}),
     SCRIPT_SUB("debug", debug, 3, CMD_NOSCRIPT, "3.2.0", "Answers that there is no debugger.", .complexity = "O(1)"),
     SCRIPT_SUB("help", help, 2, CMD_LOADING | CMD_STALE, "5.0.0", "Lists the subcommands.", .complexity = "O(1)"),
-    SCRIPT_SUB("exists", exists, -3, CMD_NOSCRIPT, "2.6.0", "Tells which scripts are known.", .complexity = "O(1) for each",
+    SCRIPT_SUB("exists", exists, -3, CMD_SCRIPTS | CMD_NOSCRIPT, "2.6.0", "Tells which scripts are known.", .complexity = "O(1) for each",
                .tips = {"request_policy:all_shards", "response_policy:agg_logical_and"}),
-    SCRIPT_SUB("load", load, 3, CMD_NOSCRIPT | CMD_STALE, "2.6.0", "Makes a script known by its SHA1.",
+    SCRIPT_SUB("load", load, 3, CHANGES | CMD_NOSCRIPT | CMD_STALE, "2.6.0", "Makes a script known by its SHA1.",
                .complexity = "O(N) for N bytes", .tips = {"request_policy:all_nodes", "response_policy:all_succeeded"}),
-    SCRIPT_SUB("show", show, 3, CMD_NOSCRIPT, "7.0.0", "Gives the text of a script.", .complexity = "O(1)"),
+    SCRIPT_SUB("show", show, 3, CMD_SCRIPTS | CMD_NOSCRIPT, "7.0.0", "Gives the text of a script.", .complexity = "O(1)"),
     {.name = NULL},
 };
 

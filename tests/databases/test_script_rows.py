@@ -1,0 +1,137 @@
+"""Scripts and libraries of functions belong to the database: every server on it knows them, at once and after a restart."""
+
+import concurrent.futures
+
+import pytest
+
+from harness import store
+
+from .test_shared import round_trips
+
+BODY = "return redis.call('INCRBY', KEYS[1], ARGV[1])"
+MODES = {"sqlite": ("sqlite", {}), "postgres": ("postgres", {}), "mariadb": ("mariadb", {})}
+MODES |= {f"{kind} alone": (kind, {"mode": "exclusive"}) for kind in ("postgres", "mariadb")}
+
+
+def sha_of(c, body):
+    return c("SCRIPT", "LOAD", body)
+
+
+def known(c, *shas):
+    return c("SCRIPT", "EXISTS", *shas)
+
+
+NOSCRIPT = "NOSCRIPT No matching script. Please use EVAL."
+
+
+@pytest.fixture
+def two(fleet, data):
+    return [fleet.larder("--workers", "2", data=data) for _ in range(2)]
+
+
+def test_a_script_is_known_to_all_servers(two):
+    with two[0].connect() as a, two[1].connect() as b, two[1].connect() as c:  # b and c are of two workers
+        for i in range(5):
+            sha = sha_of(a, f"{BODY} -- {i}")
+            brought = a("EVAL", f"return '{i}'", 0)
+            assert brought == b"%d" % i
+            for x in (b, c, a):
+                assert x("EVALSHA", sha, 1, "n", 1) and known(x, sha, "0" * 40) == [1, 0]
+            b("EVAL", "return 'only here'", 0)
+            only = b("EVAL", "return redis.sha1hex(\"return 'only here'\")", 0)
+            assert b("EVALSHA", only, 0) == c("EVALSHA", only, 0) == b"only here" and known(b, only) == [1]
+            assert known(a, only) == [0] and a.error("EVALSHA", only, 0) == NOSCRIPT
+            (b if i % 2 else a)("SCRIPT", "FLUSH")
+            for x in (c, b, a):
+                assert x.error("EVALSHA", sha, 1, "n", 1) == x.error("EVALSHA", only, 0) == NOSCRIPT
+                assert known(x, sha, only) == [0, 0]
+        assert a("GET", "n") == b"15"
+
+
+def test_a_script_is_loaded_at_once_from_everywhere(two):
+    """The same one, and others: all are there in the end."""
+    bodies = [f"return {i}" for i in range(10)]
+
+    def load(server):
+        with server.connect() as c:
+            return [sha_of(c, body) for body in bodies for _ in range(2)]
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        answers = [a.result() for a in [pool.submit(load, server) for server in two * 2]]
+    assert all(a == answers[0] for a in answers)
+    shas = list(dict.fromkeys(answers[0]))
+    for server in two:
+        with server.connect() as c:
+            assert known(c, *shas) == [1] * 10
+            assert [c("EVALSHA", sha, 0) for sha in shas] == list(range(10))
+    two[0].stop()
+    two[1].stop()
+    two[0].check()
+
+
+def test_scripts_cost_no_round_trip(fleet, data):
+    server = fleet.larder("--sweep", "no", "--workers", "1", data=data)
+    with server.connect() as c:
+        c("SET", "n", 1)
+        sha = sha_of(c, BODY)
+        c("EVALSHA", sha, 1, "n", 1)
+        read = sha_of(c, "return redis.call('GET', KEYS[1])")
+        c("EVALSHA_RO", read, 1, "n")
+        for command, most in ((("EVALSHA", sha, 1, "n", 1), 2), (("EVAL", BODY, 1, "n", 1), 2), (("EVALSHA_RO", read, 1, "n"), 1)):
+            assert min(round_trips(server, c, [command]) for _ in range(3)) == most, command
+
+
+@pytest.fixture(params=MODES)
+def mode(request, tmp_path):
+    kind, options = MODES[request.param]
+    folder = tmp_path / "data"
+    folder.mkdir()
+    return store.KINDS[kind](folder, **options)
+
+
+def test_they_survive_everything_that_concerns_clients(fleet, mode):
+    """What is acknowledged is there after a crash; no client's database is theirs."""
+    larder = fleet.larder(data=mode)
+    with larder.connect() as c:
+        sha, other = sha_of(c, BODY), sha_of(c, "return 2")
+        c("EVALSHA", sha, 1, "n", 1)
+        c("SWAPDB", 0, 1)
+        c("FLUSHALL")
+        c("SET", "k", "v")
+        assert c("DBSIZE") == 1 and c("KEYS", "*") == [b"k"] and c("RANDOMKEY") == b"k" and c("SCAN", 0)[1] == [b"k"]
+        keyspace = c("INFO", "keyspace").decode()
+        assert "db0:keys=1," in keyspace and keyspace.count("db") == 1
+        c.send(b"SCRIPT LOAD 'return 3'\r\n")  # the last that is acknowledged before the crash
+        last = c.read().plain()
+    larder.kill()
+    larder.check()
+    larder.start()
+    with larder.connect() as c:
+        assert known(c, sha, other, last) == [1, 1, 1]
+        assert c("EVALSHA", last, 0) == 3 and c("EVALSHA", sha, 1, "n", 5) == 5
+        c("MULTI")
+        c("SCRIPT", "FLUSH")
+        c("SCRIPT", "LOAD", "return 4")
+        fourth = c("EXEC")[1]
+        assert known(c, sha, fourth) == [0, 1]
+    larder.stop()
+    larder.check()
+    larder.start()
+    with larder.connect() as c:
+        assert known(c, sha, fourth) == [0, 1] and c("DBSIZE") == 2
+
+
+@pytest.mark.parametrize("mode", ["sqlite", "postgres"], indirect=True)
+def test_thousands_of_scripts(fleet, mode):
+    """Nothing of them is read at a start."""
+    larder = fleet.larder(data=mode)
+    with larder.connect() as c:
+        shas = [r.plain() for r in c.pipeline([("SCRIPT", "LOAD", f"return {i}") for i in range(2000)])]
+    larder.stop()
+    larder.start()
+    with larder.connect() as c:
+        assert c("EVALSHA", shas[1999], 0) == 1999 and sum(known(c, *shas[:50])) == 50
+        c("SCRIPT", "FLUSH")
+        assert known(c, shas[1]) == [0]
+    larder.stop()
+    larder.check()
