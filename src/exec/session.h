@@ -61,6 +61,7 @@ struct txn_state {
     enum txn_phase phase;
     bool spoilt;                 /* EXEC will refuse all */
     bool writes;                 /* something in the queue may write ... */
+    bool must_write;             /* ... is no script, which may do without */
     bool outside, stops_workers; /* ... is CMD_OUTSIDE, CMD_STOPS_WORKERS */
 };
 

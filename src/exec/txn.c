@@ -146,6 +146,7 @@ bool txn_queue(struct session *s, const struct command *cmd, const struct slice 
         copy[i] = arena_copy(&t->arena, argv[i]);
     VEC_PUSH(t->queue, now->nqueue, t->queue_cap) = (struct queued){cmd, copy, argc};
     now->writes |= (cmd->flags & CMD_MAY_WRITE) != 0;
+    now->must_write |= (cmd->flags & CMD_WRITE) != 0;
     now->outside |= (cmd->flags & CMD_OUTSIDE) != 0;
     now->stops_workers |= (cmd->flags & CMD_STOPS_WORKERS) != 0;
     return true;
@@ -286,7 +287,7 @@ static enum status exec(struct call *c)
     bool changed;
     c->all_of_it = true;
     enum status st = watched_changed(c, t, &changed);
-    if (st == ST_OK && !changed && t->writes && c->write_err && c->write_err->code != ST_OK) {
+    if (st == ST_OK && !changed && t->must_write && c->write_err && c->write_err->code != ST_OK) {
         *c->err = *c->write_err;
         st = c->write_err->code;
     }

@@ -68,7 +68,8 @@ struct http_call {
     const struct command *cmd; /* NULL: nothing that concerns the database, or an unknown command */
     struct slice *argv;
     int argc;
-    bool writes;              /* may write */
+    bool writes;              /* may write ... */
+    bool must_write;          /* ... by a command that does, other than a script */
     bool close;               /* the connection ends behind the answer */
     bool alone;               /* needs a transaction of its own */
     bool outside;             /* has a command that cannot be taken back, see command_goes_outside */

@@ -52,7 +52,8 @@ static bool find_command(struct http_call *x, struct words *w)
         return false;
     }
     x->only_reads &= cmd && reads_only(cmd);
-    x->writes |= cmd && (cmd->flags & CMD_WRITE);
+    x->writes |= cmd && (cmd->flags & CMD_MAY_WRITE);
+    x->must_write |= cmd && (cmd->flags & CMD_WRITE);
     x->outside |= cmd && (cmd->flags & CMD_OUTSIDE);
     x->stops_workers |= cmd && (cmd->flags & CMD_STOPS_WORKERS);
     return true;
@@ -293,7 +294,6 @@ static bool can_run(struct call *c, const struct pipeline *p)
 static enum status fail(struct call *c, enum status st)
 {
     struct answer *a = answer_of(c);
-    c->all_of_it = true;
     a->item = a->start;
     a->failure_status = http_failure_status(st);
     return st;
@@ -305,7 +305,8 @@ static enum status multi(struct call *c)
     const struct pipeline *p = a->call->detail;
     if (!can_run(c, p))
         return ST_OK;
-    if (a->call->writes && c->write_err && c->write_err->code != ST_OK) {
+    c->all_of_it = true;
+    if (a->call->must_write && c->write_err && c->write_err->code != ST_OK) {
         *c->err = *c->write_err;
         return fail(c, c->write_err->code);
     }

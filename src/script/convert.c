@@ -387,6 +387,14 @@ static void say_value(struct writer *w)
     lua_pop(L, 1);
 }
 
+bool convert_is_error(lua_State *L)
+{
+    int top = lua_gettop(L);
+    bool is = lua_type(L, top) == LUA_TTABLE && get_field(L, "err", LUA_TSTRING);
+    lua_settop(L, top);
+    return is;
+}
+
 void convert_reply(lua_State *L, struct reply *r, int script_resp)
 {
     struct writer w = {.L = L, .reply = r, .resp = script_resp};

@@ -6,6 +6,8 @@
 #ifndef LARDER_SCRIPT_CONVERT_H
 #define LARDER_SCRIPT_CONVERT_H
 
+#include <stdbool.h>
+
 #include "base/slice.h"
 
 struct lua_State;
@@ -17,6 +19,9 @@ void convert_push(struct lua_State *L, struct slice said, int resp);
 /* What a client gets of an error's text: up to a NUL, as Redis has it in a C string, and without line ends at
    its end. */
 struct slice convert_error_text(struct slice text);
+
+/* Whether the value at the top of the stack will be an error reply. */
+bool convert_is_error(struct lua_State *L);
 
 /* Replies the value at the top of the stack and pops it. script_resp: what redis.setresp chose, which decides
    about booleans. Must not be called unprotected: it may raise. */

@@ -87,7 +87,7 @@ struct job {
     int ref;
     const struct slice *keys, *args;
     int nkeys, nargs;
-    bool error; /* the reply is what the script raised */
+    bool error; /* the reply is one: what the script raised or returned */
 };
 
 static void push_slices(lua_State *L, const struct slice *s, int n)
@@ -159,6 +159,7 @@ static int run_protected(lua_State *L)
     if (script_run_ends(run))
         return 0;
     if (rc == 0) {
+        job->error = convert_is_error(L);
         convert_reply(L, run->outer->reply, run->resp);
     } else {
         job->error = true;
