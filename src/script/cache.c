@@ -101,34 +101,44 @@ void script_touch(struct script_cache *c, struct script *s)
     atomic_store_explicit(&s->used, now, memory_order_relaxed);
 }
 
-static void remove_script(struct script_cache *c, struct script *s)
-{
-    map_remove(&c->map, &s->link);
-    c->bytes -= s->body.n;
-    forget(NULL, &s->link);
-}
-
-struct oldest {
-    struct script *script;
-    uint64_t used;
+/* When the scripts were used: the first and the last of them. */
+struct span {
+    uint64_t first, last;
 };
 
-static void look_for_oldest(void *arg, struct map_link *l)
+static void widen(void *arg, struct map_link *l)
 {
-    struct oldest *o = arg;
+    struct span *span = arg;
     struct script *s = (struct script *)l;
     uint64_t used = atomic_load_explicit(&s->used, memory_order_relaxed);
-    if (!o->script || used < o->used)
-        *o = (struct oldest){s, used};
+    span->first = used < span->first ? used : span->first;
+    span->last = used > span->last ? used : span->last;
 }
 
-/* Makes room for a script of n bytes. The lock is held. */
+static void forget_used_until(struct script_cache *c, uint64_t until)
+{
+    for (size_t i = 0; i < map_buckets(&c->map); i++) {
+        for (struct map_link **at = map_bucket(&c->map, i), *l; (l = *at);) {
+            struct script *s = (struct script *)l;
+            if (atomic_load_explicit(&s->used, memory_order_relaxed) > until) {
+                at = &l->next;
+                continue;
+            }
+            map_cut(&c->map, at);
+            c->bytes -= s->body.n;
+            forget(NULL, l);
+        }
+    }
+}
+
+/* Makes room for a script of n bytes: the least recently used ones go, several at once, so that a client that
+   never sends the same script twice does not have all of them looked at each time. The lock is held. */
 static void make_room(struct script_cache *c, size_t n)
 {
     while (c->map.count > 0 && (c->map.count >= SCRIPTS_MAX || c->bytes + n > SCRIPTS_BYTES)) {
-        struct oldest o = {0};
-        map_each(&c->map, look_for_oldest, &o);
-        remove_script(c, o.script);
+        struct span span = {.first = UINT64_MAX};
+        map_each(&c->map, widen, &span);
+        forget_used_until(c, span.first + (span.last - span.first) / 8);
     }
 }
 

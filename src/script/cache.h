@@ -3,7 +3,7 @@
    scripts.h. Locks itself.
 
    A script stays until there are more than SCRIPTS_MAX of them, or more than SCRIPTS_BYTES of their texts:
-   then the ones that were least recently used go.
+   then the ones that were least recently used go, some at a time.
 
    SCRIPT FLUSH, of whichever server, makes rows_flushes greater: a script is known to a transaction that sees
    a number not greater than the one it was brought under. So nobody has to be told, and a flush that is

@@ -106,8 +106,7 @@ bool interp_compile(struct interp *in, struct slice text, const char *chunk, int
 {
     struct job job = {.text = text, .chunk = chunk};
     if (lua_cpcall(in->L, compile, &job) != 0) {
-        const char *text_of = lua_tostring(in->L, -1);
-        buf_addf(err, "%s", text_of ? text_of : "not enough memory");
+        buf_addf(err, "%s", lua_tostring(in->L, -1));
         lua_pop(in->L, 1);
         return false;
     }
@@ -115,9 +114,18 @@ bool interp_compile(struct interp *in, struct slice text, const char *chunk, int
     return true;
 }
 
+/* Not protected: a few bytes beyond the bound are better than an error that nobody catches. */
 void interp_forget(struct interp *in, int ref)
 {
+    size_t max = in->memory_max;
+    in->memory_max = SIZE_MAX;
     luaL_unref(in->L, LUA_REGISTRYINDEX, ref);
+    in->memory_max = max;
+}
+
+void interp_collect(struct interp *in)
+{
+    lua_gc(in->L, LUA_GCCOLLECT, 0);
 }
 
 /* ---- read-only tables ---- */

@@ -55,6 +55,9 @@ struct interp *interp_of(struct lua_State *L);
 bool interp_compile(struct interp *in, struct slice text, const char *chunk, int *ret_ref, struct buf *err);
 void interp_forget(struct interp *in, int ref);
 
+/* Frees what nobody can reach any more. */
+void interp_collect(struct interp *in);
+
 /* ---- for C functions of the sandbox (these may raise) ---- */
 
 /* Replaces the table at the top of the stack by its face. Tables inside it are not protected by that. */

@@ -177,11 +177,10 @@ static void run_to_reply(struct job *job)
     size_t mark = r->ops->mark(r);
     uint64_t errors = r->errors;
     if (lua_cpcall(L, run_protected, job) != 0 && !script_run_ends(run)) {
-        const char *text = lua_tostring(L, -1);
         r->ops->rewind(r, mark);
         r->errors = errors;
         job->error = true;
-        reply_errorf(r, "ERR %s script: %s", text ? text : "not enough memory", run->name);
+        reply_errorf(r, "ERR %s script: %s", lua_tostring(L, -1), run->name);
     }
     lua_settop(L, 0);
     if (script_run_ends(run))
@@ -212,14 +211,37 @@ static enum status end_writes(struct script_run *run, bool marked, bool error)
     return marked ? engine_undo_to_mark(engine) : ST_OK;
 }
 
-/* A script that says that it may write is refused as a command that writes is; one that says nothing is told
-   when it tries to. */
-static bool is_refused(const struct script_run *run)
+/* ---- all of it ---- */
+
+/* KEYS and ARGV stay until the next script, unless there is much of them. Not protected, so without a bound,
+   as interp_forget. */
+static void forget_arguments(struct interp *in)
 {
-    const struct error *why = run->outer->write_err;
-    if (run->only_reads || (run->flags & SCRIPT_OLD) || !why || why->code == ST_OK)
+    size_t max = in->memory_max;
+    in->memory_max = SIZE_MAX;
+    lua_rawgeti(in->L, LUA_REGISTRYINDEX, in->globals);
+    lua_pushnil(in->L);
+    lua_setfield(in->L, -2, "KEYS");
+    lua_pushnil(in->L);
+    lua_setfield(in->L, -2, "ARGV");
+    lua_settop(in->L, 0);
+    in->memory_max = max;
+    interp_collect(in);
+}
+
+/* Says why the script may not run at all, by its flags; those of an old one are not known: it runs, up to a
+   command that it may not run. */
+static bool refuse(const struct script_run *run)
+{
+    const struct error *write_err = run->outer->write_err;
+    if (run->flags & (SCRIPT_OLD | SCRIPT_NO_WRITES))
         return false;
-    reply_status(run->outer->reply, why->code, why);
+    if (run->only_reads)
+        reply_error(run->outer->reply, "ERR Can not execute a script with write flag using *_ro command.");
+    else if (write_err && write_err->code != ST_OK)
+        reply_status(run->outer->reply, write_err->code, write_err);
+    else
+        return false;
     return true;
 }
 
@@ -230,9 +252,11 @@ enum status script_run(struct script_run *run, int ref, const struct slice *keys
     struct session *session = run->outer->session;
     struct executor *executor = run->outer->executor;
     uint32_t db = session->state.db;
-    bool no_block = session->no_block, marked = needs_mark(run);
-    if (is_refused(run))
+    bool no_block = session->no_block;
+    if (refuse(run))
         return ST_OK;
+    run->only_reads |= run->flags & SCRIPT_NO_WRITES;
+    const bool marked = needs_mark(run);
     if (marked)
         engine_mark(executor->engine);
     run->resp = 2;
@@ -250,7 +274,7 @@ enum status script_run(struct script_run *run, int ref, const struct slice *keys
     session->no_block = no_block;
     session->state.db = db;
     if (run->in->memory > run->in->memory_max / 2)
-        lua_gc(run->in->L, LUA_GCCOLLECT, 0);
+        forget_arguments(run->in);
     if (run->state == SCRIPT_FAILED) {
         run->in->scripts->random = random;
         return run->failure;

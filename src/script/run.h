@@ -43,7 +43,7 @@ struct script_run {
     struct call *outer; /* of EVAL, FCALL ... */
     const char *name;   /* the sha1, or the function's name: errors end with it */
     uint32_t flags;     /* enum script_flag */
-    bool only_reads;    /* EVAL_RO, FCALL_RO, or SCRIPT_NO_WRITES: commands that write are refused */
+    bool only_reads;    /* EVAL_RO, FCALL_RO; so does SCRIPT_NO_WRITES: commands that write are refused */
     int resp;           /* of the replies that redis.call gives; redis.setresp changes it. It begins as 2 */
     bool wrote;         /* a command that writes has run */
     enum script_state state;

@@ -127,6 +127,19 @@ static struct compiled *add(struct scripts *s, struct script *script, int ref)
     return c;
 }
 
+/* What was compiled is given up when the interpreter is half full of it: the least recently used half, and
+   what the most recent ones need to be found again is their text alone. */
+static void make_room(struct scripts *s)
+{
+    struct interp *in = s->interps[INTERP_EVAL];
+    if (!in || in->memory <= in->memory_max / 2)
+        return;
+    interp_collect(in);
+    for (size_t n = in->memory > in->memory_max / 2 ? (s->ncompiled + 1) / 2 : 0; n > 0; n--)
+        drop(s, s->last);
+    interp_collect(in);
+}
+
 static bool compile(struct scripts *s, struct slice text, int *ret_ref, struct buf *err)
 {
     struct interp *in = scripts_interp(s, INTERP_EVAL);
@@ -174,6 +187,7 @@ static struct compiled *find_body(struct scripts *s, struct slice body, uint32_t
 struct compiled *scripts_by_body(struct scripts *s, struct slice body, struct buf *err)
 {
     struct script_cache *cache = s->executor->server->script_cache;
+    make_room(s);
     struct compiled *c = find_body(s, body, hash_of(body));
     struct slice text;
     uint32_t flags;
@@ -208,6 +222,7 @@ static struct compiled *find_sha(struct scripts *s, const char *sha)
 /* What the process knows. */
 static struct compiled *recall(struct scripts *s, const char *sha, struct buf *err)
 {
+    make_room(s);
     struct compiled *c = find_sha(s, sha);
     int ref;
     if (c)

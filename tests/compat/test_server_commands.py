@@ -34,8 +34,8 @@ def info(connection, *sections):
 # fields that expire; and what Redis does not have.
 FIELD_EXPIRY = b"hexpire hpexpire hexpireat hpexpireat httl hpttl hexpiretime hpexpiretime hpersist hsetex hgetex hgetdel"
 CONSISTENCY = b"larder.consistency larder.read larder.token"
-OURS = {b"client|setinfo", b"zrank", b"zrevrank", b"waitaof"} | set(FIELD_EXPIRY.split()) | set(CONSISTENCY.split())
-OTHER_MEMBERS = {b"client"}
+OURS = {b"client|setinfo", b"script|show", b"zrank", b"zrevrank", b"waitaof"} | set(FIELD_EXPIRY.split()) | set(CONSISTENCY.split())
+OTHER_MEMBERS = {b"client", b"script"}
 
 
 @pytest.mark.parametrize("resp", [2, 3])

@@ -64,7 +64,7 @@ static enum status run(struct call *c, bool by_sha, bool only_reads)
         .outer = c,
         .name = script->script->sha,
         .flags = script->script->flags,
-        .only_reads = only_reads || (script->script->flags & SCRIPT_NO_WRITES),
+        .only_reads = only_reads,
     };
     return script_run(&r, script->ref, c->argv + 3, nkeys, c->argv + 3 + nkeys, c->argc - 3 - nkeys);
 }
