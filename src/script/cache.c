@@ -101,6 +101,13 @@ void script_touch(struct script_cache *c, struct script *s)
     atomic_store_explicit(&s->used, now, memory_order_relaxed);
 }
 
+static void remove_script(struct script_cache *c, struct script *s)
+{
+    map_remove(&c->map, &s->link);
+    c->bytes -= s->body.n;
+    forget(NULL, &s->link);
+}
+
 /* When the scripts were used: the first and the last of them. */
 struct span {
     uint64_t first, last;

@@ -55,10 +55,6 @@ static enum status run(struct call *c, bool by_sha, bool only_reads)
         refuse(c, st, &err);
         return st;
     }
-    if (only_reads && !(script->script->flags & (SCRIPT_OLD | SCRIPT_NO_WRITES))) {
-        reply_error(c->reply, "ERR Can not execute a script with write flag using *_ro command.");
-        return ST_OK;
-    }
     struct script_run r = {
         .in = s->interps[INTERP_EVAL],
         .outer = c,

@@ -403,16 +403,12 @@ static enum status call_function(struct call *c, bool only_reads)
     }
     if (!count_keys(c, &nkeys))
         return ST_OK;
-    if (only_reads && !(f->flags & SCRIPT_NO_WRITES)) {
-        reply_error(c->reply, "ERR Can not execute a script with write flag using *_ro command.");
-        return ST_OK;
-    }
     struct script_run run = {
         .in = ls->in,
         .outer = c,
         .name = f->name,
         .flags = f->flags,
-        .only_reads = f->flags & SCRIPT_NO_WRITES,
+        .only_reads = only_reads,
     };
     return script_run(&run, f->ref, c->argv + 3, nkeys, c->argv + 3 + nkeys, c->argc - 3 - nkeys);
 }
