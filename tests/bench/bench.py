@@ -21,12 +21,13 @@ import chart
 import collections_bench
 import durable_bench
 import http_bench
+import scripts_bench
 import servers
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KEYS, CLIENTS, VALUE = 1_000_000, 50, 64
 
-PARTS = ["strings", "durable", "collections", "large", "memory", "sweep", "http"]
+PARTS = ["strings", "durable", "collections", "scripts", "large", "memory", "sweep", "http"]
 
 # name: (redis-benchmark arguments, does it write)
 STRINGS = {
@@ -51,7 +52,10 @@ def build_load(folder):
 def redis_benchmark(server, arguments, pipeline, requests):
     argv = ["redis-benchmark", "-p", str(server.port), "-c", str(CLIENTS), "-d", str(VALUE), "-r", str(KEYS), "-P", str(pipeline),
             "-n", str(requests), "--csv", *arguments]
-    out = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=900).stdout
+    done = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=900)
+    if "Error from server" in done.stderr:
+        raise RuntimeError(f"{server.name}: {done.stderr.splitlines()[0]}")
+    out = done.stdout
     rows = [r for r in csv.reader(io.StringIO(out)) if len(r) >= 7 and r[0] != "test"]
     if not rows:
         raise RuntimeError(f"redis-benchmark said nothing useful: {out!r}")
@@ -184,7 +188,7 @@ def markdown(report):
     if before:
         lines[-2:] = ["| test | redis-server /s | larder /s | ratio | p99 redis | p99 larder | before /s | larder to before |",
                       "|---|---:|---:|---:|---:|---:|---:|---:|"]
-    for r in report["strings"] + (durable["rows"] if durable else []) + report["collections"]:
+    for r in report["strings"] + (durable["rows"] if durable else []) + report["collections"] + report["scripts"]:
         a, b = r["redis"], r["larder"]
         lines.append(f"| {r['test']} | {a['rps']:,.0f} ({a['min']:,.0f}–{a['max']:,.0f}) | {b['rps']:,.0f} ({b['min']:,.0f}–{b['max']:,.0f}) "
                      f"| **{r['ratio']:.2f}** | {a['p99_ms']:.2f} ms | {b['p99_ms']:.2f} ms |")
@@ -230,7 +234,7 @@ def main():
     p.add_argument("--docs", action="store_true", help="write the summary into docs/performance.md")
     options = p.parse_args()
     parts = options.only or PARTS
-    report = {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "rounds": options.rounds, "strings": [], "collections": []}
+    report = {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "rounds": options.rounds, "strings": [], "collections": [], "scripts": []}
     with tempfile.TemporaryDirectory() as folder:
         load = build_load(folder)
         if "strings" in parts:
@@ -239,6 +243,8 @@ def main():
             report["durable"] = durable_bench.compare(options, servers, load, run_pair, say, keys=KEYS, value=VALUE, clients=CLIENTS)
         if "collections" in parts:
             collections_bench.compare(options, servers, run_pair, redis_benchmark, report["collections"], say)
+        if "scripts" in parts:
+            scripts_bench.compare(options, servers, run_pair, redis_benchmark, requests_for, fill, report["scripts"])
         if "large" in parts:
             report["large"] = collections_bench.large(options, servers, say)
         if "memory" in parts:
@@ -252,7 +258,7 @@ def main():
     stamp = time.strftime("%Y%m%d-%H%M%S")
     with open(os.path.join(out, f"{stamp}.json"), "w") as f:
         json.dump(report, f, indent=2)
-    rows = report["strings"] + report["collections"]
+    rows = report["strings"] + report["collections"] + report["scripts"]
     if rows:
         with open(os.path.join(out, f"{stamp}.svg"), "w") as f:
             f.write(chart.ratios(rows))

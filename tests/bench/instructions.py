@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 
+import scripts_bench
 import servers
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -27,7 +28,11 @@ COMMANDS = {
     "INCR": lambda i: (b"INCR", b"num:%012d" % (i % KEYS)),
     "HSET": lambda i: (b"HSET", b"myhash", b"field:%012d" % (i % KEYS), VALUE),
     "ZADD": lambda i: (b"ZADD", b"myzset", b"%d" % (i * 7919 % 100003), b"member:%012d" % (i % KEYS)),
+    **{name: lambda i, words=words: tuple(w.replace("__rand_int__", "%012d" % (i % KEYS)).encode() for w in words)
+       for name, (words, _, _) in scripts_bench.TESTS.items()},
 }
+
+SHARES = {name: share for name, (_, _, share) in scripts_bench.TESTS.items()}
 
 # clients, commands at a time
 SHAPES = {"P1, one client": (1, 1), "P1, 50 clients": (50, 1), "P16, 50 clients": (50, 16)}
@@ -36,6 +41,8 @@ SHAPES = {"P1, one client": (1, 1), "P1, 50 clients": (50, 1), "P16, 50 clients"
 GROUPS = [
     ("parser", r"src/proto/resp\.c|src/server/resp_client\.c|src/base/num"),
     ("dispatch", r"src/exec/|src/stats/|src/command/table\.|histogram|src/base/clock"),
+    ("scripts", r"src/script/|src/command/script/"),
+    ("Lua", r"lua"),
     ("handler", r"src/command/"),
     ("lookup", r"src/engine/cache|src/base/hash|xxhash"),
     ("reply", r"src/proto/|src/server/held"),
@@ -197,12 +204,14 @@ def main():
         sys.exit("instructions: valgrind is not installed")
     kinds = {k: f for k, f in COMMANDS.items() if not options.only or k in options.only}
     with Counted(options.binary, options.durability) as counted:
+        if set(kinds) & set(scripts_bench.TESTS):
+            scripts_bench.prepare(counted.server)
         for shape, (clients, pipeline) in SHAPES.items():
             results = {}
             for name, command in kinds.items():
-                if name == "GET":
+                if "GET" in name:
                     send([servers.connect(counted.server.port)], 16, KEYS // 16 + 1, COMMANDS["SET"])
-                profiles, n = measure(counted, command, clients, pipeline, options.commands)
+                profiles, n = measure(counted, command, clients, pipeline, options.commands // SHARES.get(name, 1))
                 results[name] = summarise(profiles, n)
                 if options.top:
                     print(f"{name} {shape}", file=sys.stderr)

@@ -20,9 +20,9 @@ def connect(port):
 
 
 def read_replies(connection, n):
-    """n replies, each a line or a bulk; what the last of them was."""
+    """n replies, of lines, bulks and arrays of them; the last line."""
     data, at, reply = b"", 0, b""
-    for _ in range(n):
+    while n > 0:
         while True:
             end = data.find(b"\r\n", at)
             if end >= 0:
@@ -38,6 +38,7 @@ def read_replies(connection, n):
             data += more
         if reply[:1] == b"-":
             raise RuntimeError(reply.decode())
+        n += max(0, int(reply[1:])) - 1 if reply[:1] == b"*" else -1
         at = whole
     return reply
 
