@@ -1,12 +1,12 @@
-"""The documentation is true: generated pages are current, links lead somewhere, and the examples on the page about the
-tables give what the page says."""
+"""The documentation is true: generated pages are current, links lead somewhere, and the examples on the pages about tables
+and scripts give what the pages say."""
 
 import re
 import subprocess
 
 import pytest
 
-from harness import servers
+from harness import examples, servers
 
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *(f"docs/{p.name}" for p in (servers.ROOT / "docs").glob("*.md"))]
 LINK = re.compile(r"\[[^]]*\]\(([^)\s]+)\)")
@@ -55,6 +55,19 @@ def test_every_page_is_linked_from_the_readme():
 
 def trimmed(text):
     return "\n".join(line.rstrip() for line in text.splitlines()).strip()
+
+
+FILE = re.compile(r"`(\w+\.lua)`:\n\n```lua\n(.*?)^```", re.S | re.M)
+
+
+def test_examples_of_scripts(larder, tmp_path):
+    """The files that the page shows, and its commands as a terminal shows what they print."""
+    page = (servers.ROOT / "docs" / "scripting.md").read_text()
+    for name, text in FILE.findall(page):
+        (tmp_path / name).write_text(text)
+    commands = list(examples.of(page))
+    assert len(commands) > 15
+    examples.check(commands, tmp_path, f'redis-cli() {{ command redis-cli -p {larder.port} --no-raw "$@"; }}\n')
 
 
 @pytest.mark.sqlite
