@@ -11,9 +11,9 @@
 
 #include <lauxlib.h>
 #include <lua.h>
-#include <stdio.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "engine/view.h"
 #include "exec/executor.h"
 #include "exec/session.h"
@@ -23,7 +23,8 @@
 #include "script/sandbox_internal.h"
 #include "script/scripts.h"
 
-#define NUMBER_CHARS 32 /* of "%.17g" */
+#define NUMBER_CHARS 32  /* of "%.17g" */
+#define NUMBER_ROOM  128 /* that num_format_double wants to have */
 
 static const char ERR_NO_ARGS[] = "ERR Please specify at least one argument for this redis lib call";
 static const char ERR_ARG_TYPE[] = "ERR Lua redis lib command arguments must be strings or integers";
@@ -48,11 +49,11 @@ static const char *gather(lua_State *L, struct scripts *s, int argc)
             s->argv[i].p = lua_tolstring(L, i + 1, &s->argv[i].n);
         } else if (type == LUA_TNUMBER) {
             if (s->numbers.len == 0)
-                (void)buf_reserve(&s->numbers, (size_t)argc * NUMBER_CHARS);
+                (void)buf_reserve(&s->numbers, (size_t)argc * NUMBER_CHARS + NUMBER_ROOM);
             char *text = s->numbers.p + s->numbers.len;
-            int n = snprintf(text, NUMBER_CHARS, "%.17g", lua_tonumber(L, i + 1));
-            s->argv[i] = slice_of(text, (size_t)n);
-            s->numbers.len += (size_t)n;
+            size_t n = num_format_double(text, lua_tonumber(L, i + 1));
+            s->argv[i] = slice_of(text, n);
+            s->numbers.len += n;
         } else {
             return ERR_ARG_TYPE;
         }
