@@ -127,3 +127,19 @@ def test_eval_and_its_relatives(r):
         r.eval_ro("return redis.call('set', KEYS[1], 1)", 1, "k")
     with pytest.raises(redis.ResponseError, match="not allowed from script"):
         r.eval("return redis.call('blpop', KEYS[1], 0) == false and redis.call('watch', 'k')", 1, "none")
+
+
+def test_functions(r):
+    library = """#!lua name=counters
+    redis.register_function('bump', function(keys, args) return redis.call('incrby', keys[1], args[1]) end)
+    redis.register_function{function_name='peek', callback=function(keys) return redis.call('get', keys[1]) end,
+                            flags={'no-writes'}}
+    """
+    assert r.function_load(library) == b"counters"
+    assert r.fcall("bump", 1, "n", 5) == 5 and r.fcall_ro("peek", 1, "n") == b"5"
+    with pytest.raises(redis.ResponseError, match="Can not execute a script with write flag using \\*_ro command"):
+        r.fcall_ro("bump", 1, "n", 5)
+    assert r.function_load(library, replace=True) == b"counters" and len(r.function_list()) == 1
+    r.function_delete("counters")
+    with pytest.raises(redis.ResponseError, match="Function not found"):
+        r.fcall("bump", 1, "n", 5)
