@@ -163,14 +163,12 @@ static int base_xpcall(lua_State *L)
     return lua_gettop(L);
 }
 
-/* upvalue: Lua's resume */
+/* upvalue: Lua's resume, called in this frame, so that its errors name the script's line */
 static int base_resume(lua_State *L)
 {
-    lua_pushvalue(L, lua_upvalueindex(1));
-    lua_insert(L, 1);
-    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    int n = lua_tocfunction(L, lua_upvalueindex(1))(L);
     pass_end_on(L);
-    return lua_gettop(L);
+    return n;
 }
 
 /* ---- loading ---- */
