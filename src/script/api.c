@@ -14,6 +14,7 @@
 #include "script/interp.h"
 #include "script/run.h"
 #include "script/sandbox_internal.h"
+#include "script/scripts.h"
 
 #define REPL_AOF     1
 #define REPL_REPLICA 2
@@ -144,9 +145,8 @@ static int api_log(lua_State *L)
     luaL_pushresult(&b);
     size_t len;
     const char *text = lua_tolstring(L, -1, &len);
-    const struct script_run *run = interp_of(L)->run;
-    if (run && levels[level] >= log_get_level())
-        books_log(&run->outer->executor->books, levels[level], slice_of(text, len));
+    if (levels[level] >= log_get_level())
+        books_log(&interp_of(L)->scripts->executor->books, levels[level], slice_of(text, len));
     return 0;
 }
 

@@ -6,7 +6,8 @@ import struct
 
 import pytest
 
-from harness.resp import ServerError
+from harness import wait
+from harness.resp import ServerError, encode
 
 POLYNOMIAL = 0x95AC9329AC4BC9B5
 WORDS = [b"redis.call(", b"local x = ", b"function ", b"return ", b"end\n", b"keys[1]", b"args[2]", b'"abc"', b"if ", b" then "]
@@ -219,3 +220,72 @@ def test_rollback(client):
             client("FCALL", name, "1", name)
     assert client("GET", "keeps") == b"x" and client("EXISTS", "undoes") == 0
     assert client("FUNCTION", "LIST", "LIBRARYNAME", "undoes")[0][5][0][5] == [b"rollback"]
+
+
+def test_what_a_body_logs_is_logged_once(fleet):
+    server = fleet.larder()
+    with server.connect() as c:
+        c("FUNCTION", "LOAD", b"#!lua name=a\nredis.log(redis.LOG_WARNING, 'the body', 'runs')\n" + library(b"x", b"f").partition(b"\n")[2])
+        wait.until(lambda: "the body runs" in server.log_text(), "it is in the log")
+        with pytest.raises(ServerError):
+            c("FUNCTION", "LOAD", b"#!lua name=b\nredis.log(redis.LOG_WARNING, 'refused')")
+    server.kill()
+    server.start()
+    with server.connect() as c:
+        assert c("FCALL", "f", "0") == b"x"
+    server.stop()
+    assert server.log_text().count("the body runs") == 1
+
+
+def is_busy(server):
+    """A command that came together with the script waits for its end: each look is a new connection's."""
+    try:
+        with server.connect(timeout=0.3) as c:
+            return c.call("PING").is_error
+    except TimeoutError:
+        return False
+
+
+@pytest.fixture
+def busy(both, oracle, subject):
+    """busy(command) has both servers busy with it, and gives others' connections; at the end none is."""
+    for c in both:
+        c("CONFIG", "SET", "busy-reply-threshold", "50")
+        c("FUNCTION", "LOAD", "#!lua name=a\nredis.register_function('reads', function(keys) redis.call('GET', keys[1]) while true do end end)")
+    opened = []
+
+    def begin(*command):
+        pair = (oracle, subject)
+        runners, others = ([server.connect() for server in pair] for _ in range(2))
+        opened.extend(runners + others)
+        for runner in runners:
+            runner.send(encode(command))
+        for server in pair:
+            wait.until(lambda: is_busy(server), "it is busy")
+        return runners, others
+
+    yield begin
+    for c in opened:
+        c.close()
+    for c in both:
+        c.call("FUNCTION", "KILL")
+        c("CONFIG", "SET", "busy-reply-threshold", "5000")
+
+
+def test_a_busy_function_is_told_of_and_killed(busy, both):
+    for c in both:
+        c("SET", "k", "v")
+    runners, others = busy("FCALL", "reads", "1", "k", "an argument")
+    same(others, "PING")
+    same(others, "FUNCTION", "LIST")
+    same(others, "FCALL", "reads", "1", "k")
+    told = [c.call("FUNCTION", "STATS").plain() for c in others]
+    for stats in told:
+        assert stats[1][5] >= 50
+        stats[1][5] = None
+    assert told[0] == told[1] and told[1][1][:4] == [b"name", b"reads", b"command", [b"FCALL", b"reads", b"1", b"k", b"an argument"]]
+    same(others, "FUNCTION", "KILL")
+    assert all(c.read().is_error for c in runners)
+    same(both, "FUNCTION", "KILL")
+    same(both, "FUNCTION", "STATS")
+    same(both, "GET", "k")
