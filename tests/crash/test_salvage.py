@@ -1,6 +1,7 @@
 """A journal that is damaged: no server starts on it, and `larder check --salvage` finds a way back. On every database."""
 
 import contextlib
+import hashlib
 import random
 import sqlite3
 import time
@@ -299,6 +300,28 @@ def test_collections(fleet, kind, how):
             c("DEL", "list", "hash", "set", "zset", "long")
     found = crashed.present(others=5 if whole else 0)
     assert found == crashed.of_rows(*(range(5) if whole else (0, 1, 2, 3, 4, 6, 7)))
+    crashed.larder.stop()
+    crashed.larder.check()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres", "mariadb"])
+def test_scripts_and_functions(fleet, kind):
+    """They are in no client's database, and are salvaged with the rows before the damaged one."""
+    code = b"#!lua name=lib%d\nredis.register_function('f%d', function() return %d end)"
+    crashed = Crashed(fleet, kind, lambda row: [[b"SCRIPT", b"LOAD", b"return %d" % row], [b"FUNCTION", b"LOAD", code % (row, row, row)]])
+    crashed.damage(crashed.rows[5])
+    done = crashed.check("--salvage")
+    assert done.returncode == 0, done.stdout + done.stderr
+    crashed.larder.start()
+    with crashed.larder.connect() as c:
+        shas = [hashlib.sha1(b"return %d" % row).hexdigest() for row in range(ROWS)]
+        assert c("SCRIPT", "EXISTS", *shas) == [1] * 5 + [0] * 3
+        assert [c("EVALSHA", shas[row], 0) for row in range(5)] == [c("FCALL", f"f{row}", 0) for row in range(5)] == list(range(5))
+        assert len(c("FUNCTION", "LIST")) == 5
+        c("FLUSHALL")  # numbers of databases go on from where they were
+        c("SET", "key", "x")
+        assert c("FCALL", "f4", 0) == 4
+    assert crashed.meta("next_db_number") < 1000
     crashed.larder.stop()
     crashed.larder.check()
 

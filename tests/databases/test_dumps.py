@@ -1,5 +1,6 @@
 """Dumps restore: under the same name and another, with nothing missing; and what is not whole is refused."""
 
+import hashlib
 import pathlib
 import re
 
@@ -12,6 +13,7 @@ from . import dumps
 HERE = pathlib.Path(__file__).parent
 BYTES = bytes(range(256))
 LONG = b"k" * 3000
+SCRIPT = b"return 'gr\xc3\xbc\xc3\x9fe \xff'"
 FUNCTIONS = {"postgres": "SELECT {}", "mariadb": "CALL {}"}
 
 
@@ -34,6 +36,8 @@ def fill(c):
     c("SELECT", 5)
     c("SET", "other", "database")
     c("SELECT", 0)
+    c("SCRIPT", "LOAD", SCRIPT)
+    c("FUNCTION", "LOAD", b"#!lua name=lib\nlocal bytes = '\xff\xe9'\nredis.register_function('f', function() return bytes end)")
 
 
 def content(c):
@@ -48,6 +52,10 @@ def content(c):
             value = c(name, key, *rest)
             found[db, key] = (sorted(value) if name in ("SMEMBERS", "HGETALL") else value, c("PEXPIRETIME", key))
     c("SELECT", 0)
+    if c("SCRIPT", "EXISTS", hashlib.sha1(SCRIPT).hexdigest()) == [1]:
+        found["script"] = c("EVALSHA", hashlib.sha1(SCRIPT).hexdigest(), 0)
+    if c("FUNCTION", "LIST"):
+        found["function"] = (c("FUNCTION", "LIST", "WITHCODE"), c("FCALL", "f", 0))
     return found
 
 
@@ -81,6 +89,7 @@ def test_a_dump_restores(fleet, kind, way):
     with larder.connect() as c:
         fill(c)
         expected = content(c)
+        assert expected["script"] and expected["function"]
         text = dumps.dump(data, way)
         c("SET", "later", "is not in the dump")
         before = content(c)

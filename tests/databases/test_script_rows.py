@@ -135,3 +135,92 @@ def test_thousands_of_scripts(fleet, mode):
         assert known(c, shas[1]) == [0]
     larder.stop()
     larder.check()
+
+
+# ---- libraries of functions ----
+
+
+def library(name, result):
+    return f"#!lua name={name}\nredis.register_function('{name}', function(keys, args) return {result} end)"
+
+
+def names(c):
+    return sorted(dict(zip(x[::2], x[1::2]))[b"library_name"].decode() for x in c("FUNCTION", "LIST"))
+
+
+def test_a_library_is_what_the_transaction_sees(two):
+    """From the reply to FUNCTION LOAD on, on every server and worker."""
+    with two[0].connect() as a, two[1].connect() as b, two[1].connect() as c:
+        for i in range(5):
+            loads, calls = (a, (b, c, a)) if i % 2 else (b, (a, c, b))
+            assert loads("FUNCTION", "LOAD", "REPLACE", library("lib", i)) == b"lib"
+            assert [x("FCALL", "lib", 1, "k") for x in calls] == [i] * 3
+        c("MULTI")
+        c("FUNCTION", "LOAD", library("other", "redis.call('INCR', keys[1])"))
+        c("FCALL", "other", 1, "n")
+        assert b.error("FCALL", "other", 1, "n") == "ERR Function not found"
+        assert c("EXEC") == [b"other", 1]
+        assert b("FCALL", "other", 1, "n") == 2 and names(a) == ["lib", "other"]
+        a("FUNCTION", "DELETE", "lib")
+        assert b.error("FCALL", "lib", 0) == c.error("FCALL", "lib", 0) == "ERR Function not found"
+        dump = b("FUNCTION", "DUMP")
+        c("FUNCTION", "FLUSH")
+        assert a.error("FCALL", "other", 1, "n") == "ERR Function not found" and names(b) == []
+        a("FUNCTION", "RESTORE", dump)
+        assert c("FCALL", "other", 1, "n") == 3
+
+
+def test_two_servers_load_the_same_library(two):
+    """One of them does."""
+
+    def load(server, i):
+        with server.connect() as c:
+            return [c.call("FUNCTION", "LOAD", library(f"lib{n}", i)) for n in range(10)]
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        answers = [a.result() for a in [pool.submit(load, server, i) for i, server in enumerate(two)]]
+    with two[0].connect() as c:
+        for n, pair in enumerate(zip(*answers)):
+            winner = [not r.is_error for r in pair].index(True)
+            assert pair[1 - winner].value == b"ERR Library 'lib%d' already exists" % n
+            assert c("FCALL", f"lib{n}", 0) == winner
+    two[0].stop()
+    two[1].stop()
+    two[0].check()
+
+
+def test_functions_cost_no_round_trip(fleet, data):
+    a, b = (fleet.larder("--sweep", "no", "--workers", "1", data=data) for _ in range(2))
+    with a.connect() as c, b.connect() as other:
+        c("FUNCTION", "LOAD", "#!lua name=lib\n"
+          "redis.register_function('add', function(keys, args) return redis.call('INCR', keys[1]) end)\n"
+          "redis.register_function{function_name='look', callback=function(keys, args) return redis.call('GET', keys[1]) end,"
+          " flags={'no-writes'}}")  # fmt: skip
+        for x in (c, other):
+            assert x("FCALL", "add", 1, "n") and x("FCALL_RO", "look", 1, "n")
+        for server, x in ((a, c), (b, other)):
+            for command, most in ((("FCALL", "add", 1, "n"), 2), (("FCALL_RO", "look", 1, "n"), 1)):
+                assert min(round_trips(server, x, [command]) for _ in range(3)) == most, command
+
+
+def test_libraries_survive(fleet, mode):
+    larder = fleet.larder(data=mode)
+    with larder.connect() as c:
+        c("FUNCTION", "LOAD", library("lib", "redis.call('INCR', keys[1])"))
+        c("FUNCTION", "LOAD", library("gone", 1))
+        c("FUNCTION", "DELETE", "gone")
+        c("FUNCTION", "LOAD", library("long", "'" + "x" * 200_000 + "'"))
+        c("FLUSHALL")
+        assert c("FCALL", "lib", 1, "n") == 1
+    larder.kill()
+    larder.check()
+    larder.start()
+    with larder.connect() as c:
+        assert names(c) == ["lib", "long"] and c("FCALL", "lib", 1, "n") == 2 and len(c("FCALL", "long", 0)) == 200_000
+        assert c("DBSIZE") == 1
+        c("FUNCTION", "FLUSH")
+    larder.stop()
+    larder.check()
+    larder.start()
+    with larder.connect() as c:
+        assert names(c) == []
