@@ -150,10 +150,25 @@ static int base_pcall(lua_State *L)
     return 2;
 }
 
+/* upvalue: the script's function for errors. It is not called for the error that ends the run: while that is
+   raised by the hook, the hook would not end the function. */
+static int handle_error(lua_State *L)
+{
+    if (script_run_ends(interp_of(L)->run))
+        return 1;
+    lua_settop(L, 1);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, 1, 1);
+    return 1;
+}
+
 static int base_xpcall(lua_State *L)
 {
     luaL_checkany(L, 2);
     lua_settop(L, 2);
+    if (lua_isfunction(L, 2))
+        lua_pushcclosure(L, handle_error, 1);
     lua_insert(L, 1);
     int rc = lua_pcall(L, 0, LUA_MULTRET, 1);
     if (rc != 0)
