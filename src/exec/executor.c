@@ -35,6 +35,8 @@ void server_release(struct server *server)
     *server = (struct server){0};
 }
 
+#define RANDOM_START 0x1234ABCD330Eu /* as POSIX' generator of 48 bits begins */
+
 void executor_init(struct executor *s, struct server *server, struct config *config, struct engine *engine)
 {
     assert(server->nexecutors < WORKERS_MAX);
@@ -42,6 +44,7 @@ void executor_init(struct executor *s, struct server *server, struct config *con
     s->index = server->nexecutors++;
     server->executors[s->index] = s;
     s->config = config;
+    s->random = RANDOM_START;
     executor_add_engine(s, engine);
     executor_use_engine(s, engine);
     s->command_stats = mem_zalloc((size_t)command_count() * sizeof *s->command_stats);

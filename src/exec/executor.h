@@ -155,12 +155,15 @@ struct executor {
     /* The running transaction. */
     int64_t clock_us; /* monotonic: its beginning; then the end of each command, where the next one starts */
     struct arena call_arena;
-    bool unreadable;      /* it could not begin: what needs the database answers write_err */
-    uint32_t place;       /* where the running call reads: 0 the primary, i the replica i ... */
-    int64_t place_age_us; /* ... and how old that is at most; INT64_MAX: not known */
-    uint64_t failures;    /* calls that the database has failed, since the start */
-    bool may_retry;       /* it may have to be run again, see undo.h ... */
-    struct session *kept; /* ... and has touched these */
+    bool unreadable;                /* it could not begin: what needs the database answers write_err */
+    uint32_t place;                 /* where the running call reads: 0 the primary, i the replica i ... */
+    int64_t place_age_us;           /* ... and how old that is at most; INT64_MAX: not known */
+    uint64_t failures;              /* calls that the database has failed, since the start */
+    bool may_retry;                 /* it may have to be run again, see undo.h ... */
+    struct session *kept;           /* ... and has touched these */
+    uint64_t random, random_before; /* scripts draw numbers from it; before this transaction */
+    bool others_stand;              /* the other workers stand still ... */
+    bool wants_others_to; /* ... and have to: a script has come to a command that is CMD_STOPS_WORKERS */
     uint64_t others_due;  /* 1 << index: a client of that executor is the next to get what was made */
     struct books books;
     /* What was posted from the books, and what is counted between transactions. */

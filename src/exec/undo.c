@@ -10,6 +10,7 @@
 void undo_begin(struct executor *s)
 {
     assert(!s->may_retry && !s->kept);
+    s->random_before = s->random;
     s->may_retry = true;
 }
 
@@ -46,6 +47,7 @@ void undo_take_back(struct executor *s)
     if (s->recent)
         engine_drop_tally(recent_engine(s->recent));
     s->others_due = 0;
+    s->random = s->random_before;
 }
 
 void undo_end(struct executor *s)

@@ -9,6 +9,7 @@
 #include "script/interp.h"
 #include "script/run.h"
 #include "script/sandbox_internal.h"
+#include "exec/executor.h"
 #include "script/scripts.h"
 
 static const char shown_key = 0; /* in the registry: what getmetatable shows, by the value's true table */
@@ -243,8 +244,9 @@ static int base_load(lua_State *L)
 /* POSIX' 48-bit generator. As in Redis 7.0 each script goes on where the one before it has ended. */
 static int32_t draw(struct scripts *s)
 {
-    s->random = (s->random * 0x5DEECE66Du + 0xB) & 0xFFFFFFFFFFFFu;
-    return (int32_t)(s->random >> 17);
+    uint64_t *state = &s->executor->random;
+    *state = (*state * 0x5DEECE66Du + 0xB) & 0xFFFFFFFFFFFFu;
+    return (int32_t)(*state >> 17);
 }
 
 static int base_random(lua_State *L)
@@ -274,7 +276,7 @@ static int base_random(lua_State *L)
 
 static int base_randomseed(lua_State *L)
 {
-    interp_of(L)->scripts->random = (uint64_t)(uint32_t)luaL_checkint(L, 1) << 16 | 0x330E;
+    interp_of(L)->scripts->executor->random = (uint64_t)(uint32_t)luaL_checkint(L, 1) << 16 | 0x330E;
     return 0;
 }
 

@@ -90,6 +90,18 @@ static void count_refusal(const struct script_run *run, const struct command *cm
     executor_note_error(executor, code);
 }
 
+/* Whether the command is one that runs while the other workers stand still. That they do is asked for between
+   transactions only: this one is run again then, as after a conflict. */
+static bool has_to_wait(const struct script_run *run, const struct command *cmd)
+{
+    struct executor *executor = run->outer->executor;
+    if (!(cmd->flags & CMD_STOPS_WORKERS) || executor->others_stand || executor->server->nexecutors == 1)
+        return false;
+    executor->wants_others_to = true;
+    error_set(run->outer->err, ST_CONFLICT, "the other workers have to stand still for %s", cmd->name);
+    return true;
+}
+
 /* Runs the command; its reply is in s->said. What the database fails ends the script. */
 static void run_command(struct script_run *run, struct scripts *s, const struct command *cmd, int argc)
 {
@@ -108,7 +120,7 @@ static void run_command(struct script_run *run, struct scripts *s, const struct 
         for (int i = 0; i < argc; i++)
             s->argv[i] = arena_copy(view_arena(call.view), s->argv[i]);
     }
-    enum status st = command_run_step(&call, cmd, s->argv, argc);
+    enum status st = has_to_wait(run, cmd) ? ST_CONFLICT : command_run_step(&call, cmd, s->argv, argc);
     if (st != ST_OK) {
         run->state = SCRIPT_FAILED;
         run->failure = st;

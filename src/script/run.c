@@ -264,7 +264,7 @@ enum status script_run(struct script_run *run, int ref, const struct slice *keys
     run->slow_at_us = run->start_us + LOOK_US;
     run->in->memory_max = executor->config->script_memory;
     session->no_block = true;
-    const uint64_t random = run->in->scripts->random;
+    const uint64_t random = executor->random;
     run->in->run = run;
     run_to_reply(&job);
     run->in->run = NULL;
@@ -276,7 +276,7 @@ enum status script_run(struct script_run *run, int ref, const struct slice *keys
     if (run->in->memory > run->in->memory_max / 2)
         forget_arguments(run->in);
     if (run->state == SCRIPT_FAILED) {
-        run->in->scripts->random = random;
+        executor->random = random;
         return run->failure;
     }
     if (run->state == SCRIPT_KILLED)

@@ -12,8 +12,7 @@
 #include "script/run.h"
 #include "script/shebang.h"
 
-#define CHUNK        "@user_script"
-#define RANDOM_START 0x1234ABCD330Eu /* as POSIX' generator begins */
+#define CHUNK "@user_script"
 
 struct scripts *scripts_of(struct executor *executor)
 {
@@ -22,7 +21,6 @@ struct scripts *scripts_of(struct executor *executor)
         return s;
     s = executor->scripts = mem_zalloc(sizeof *s);
     s->executor = executor;
-    s->random = RANDOM_START;
     resp_reply_init(&s->reply, &s->said, 2);
     return s;
 }

@@ -37,7 +37,6 @@ struct scripts {
     struct map by_sha, by_body;
     struct compiled *first, *last;
     size_t ncompiled;
-    uint64_t random;             /* state of math.random */
     struct libraries *libraries; /* of functions (library.h); NULL: none has been asked for */
     int64_t flushes;             /* as the running transaction sees them (scripts_begin) ... */
     int64_t flushed;             /* ... and up to which this executor has let flushed ones go */

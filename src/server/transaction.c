@@ -422,7 +422,7 @@ static enum tried try_calls(struct worker *w)
 
 static void run_transaction(struct worker *w)
 {
-    bool stops = needs_all(w, &w->batch.calls[w->batch.at]);
+    bool stops = needs_all(w, &w->batch.calls[w->batch.at]) || w->executor.wants_others_to;
     if (stops && !workers_hold(w)) {
         if (busy_refuse(w, &w->batch.calls[w->batch.at])) { /* else it is tried again */
             w->batch.at++;
@@ -432,9 +432,12 @@ static void run_transaction(struct worker *w)
         return;
     }
     enum tried found;
+    w->executor.others_stand = stops;
+    w->executor.wants_others_to = false;
     do
         found = try_calls(w);
     while (found == REPLICA_FAILED);
+    w->executor.others_stand = false;
     if (stops)
         workers_release(w->workers);
     if (found == FOR_GOOD)
