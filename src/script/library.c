@@ -260,6 +260,7 @@ struct libraries *libraries_of(struct executor *s)
         scripts->libraries = mem_zalloc(sizeof *scripts->libraries);
         scripts->libraries->in = in;
     }
+    scripts->libraries->in->memory_max = s->config->script_memory;
     return scripts->libraries;
 }
 
@@ -339,25 +340,49 @@ static enum status see_row(void *arg, struct slice name, struct slice code)
     return ST_OK;
 }
 
+/* What may be called becomes what was seen; true: it is not what it was. */
+static bool settle(struct libraries *ls)
+{
+    bool changed = false;
+    for (size_t i = 0; i < ls->n; i++)
+        changed |= ls->all[i]->seen != ls->all[i]->current;
+    sift(ls, keep_seen);
+    for (size_t i = 0; i < ls->n; i++)
+        set_current(ls, ls->all[i], true);
+    return changed;
+}
+
+/* The set is as a view sees it by this stamp, and as the others that are kept see it by theirs. */
+static void keep_stamp(struct libraries *ls, const struct hidden_stamp *now)
+{
+    size_t i = 0;
+    while (i < ls->nstamps && ls->stamps[i].view != now->view)
+        i++;
+    if (i == LIBRARY_STAMPS)
+        i = 0;
+    ls->stamps[i] = *now;
+    if (i == ls->nstamps)
+        ls->nstamps++;
+}
+
 enum status libraries_sync(struct libraries *ls, struct view *v)
 {
     struct hidden_stamp now;
     enum status st = rows_stamp(v, &now);
     if (st != ST_OK)
         return st;
-    if (ls->synced && !ls->nbroken && stamps_equal(&ls->stamp, &now))
-        return ST_OK;
-    ls->synced = false;
+    for (size_t i = 0; i < ls->nstamps; i++)
+        if (stamps_equal(&ls->stamps[i], &now))
+            return ST_OK;
     ls->nbroken = 0;
     for (size_t i = 0; i < ls->n; i++)
         ls->all[i]->seen = false;
     st = rows_each_library(v, see_row, ls);
     if (st != ST_OK)
         return st;
-    sift(ls, keep_seen);
-    for (size_t i = 0; i < ls->n; i++)
-        set_current(ls, ls->all[i], true);
-    ls->stamp = now;
-    ls->synced = true;
+    if (settle(ls) || ls->nbroken)
+        ls->nstamps = 0;
+    if (!ls->nbroken)
+        keep_stamp(ls, &now);
     return ST_OK;
 }

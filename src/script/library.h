@@ -46,6 +46,8 @@ struct library {
     bool leaving; /* while a command looks for clashes: it is going to replace this one */
 };
 
+#define LIBRARY_STAMPS 4
+
 /* Of an executor. */
 struct libraries {
     struct interp *in;
@@ -53,8 +55,9 @@ struct libraries {
     size_t n, cap;
     struct map functions; /* of those that are */
     size_t nbroken;
-    bool synced;
-    struct hidden_stamp stamp; /* of the rows that it was synced with */
+    /* As which the primary's view, and replicas', see the very rows that it was synced with. */
+    struct hidden_stamp stamps[LIBRARY_STAMPS];
+    size_t nstamps;
 };
 
 /* NULL: there is no memory for an interpreter (script-memory). Made on first use. */

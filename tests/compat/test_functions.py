@@ -2,6 +2,7 @@
 nothing leaves, restarts."""
 
 import random
+import re
 import struct
 
 import pytest
@@ -112,7 +113,9 @@ def test_restore_joins_all_or_nothing(both, codes):
         for c in both:
             c("FUNCTION", "FLUSH")
             c("FUNCTION", "RESTORE", payload(library(b"a", b"fa"), library(b"b", b"fb")))
-        same(both, "FUNCTION", "RESTORE", payload(*codes), *policy)
+        replies = [c.call("FUNCTION", "RESTORE", payload(*codes), *policy).raw for c in both]
+        # of several that are there already Redis names any
+        assert len({re.sub(rb"Library [ab] already", b"Library already", reply) for reply in replies}) == 1, replies
         assert listed(both[1]) == listed(both[0])
         for name in (b"fa", b"fb", b"fc", b"fx"):
             same(both, "FCALL", name, "0")
@@ -289,3 +292,38 @@ def test_a_busy_function_is_told_of_and_killed(busy, both):
     same(both, "FUNCTION", "KILL")
     same(both, "FUNCTION", "STATS")
     same(both, "GET", "k")
+
+
+def test_a_library_that_has_no_memory_is_told_of(fleet):
+    """It stays a row, and works again when there is room; the others work."""
+    server = fleet.larder()
+    with server.connect() as c:
+        for i in range(10):
+            code = f"#!lua name=lib{i}\nlocal t = '{str(i) * 300000}'\nredis.register_function('f{i}', function() return #t end)"
+            assert c("FUNCTION", "LOAD", code) == b"lib%d" % i
+    server.stop()
+    server.options = ["--script-memory", "1mb"]
+    server.start()
+    with server.connect() as c:
+        assert len(c("FUNCTION", "LIST")) == 10
+        working = [i for i in range(10) if not c.call("FCALL", f"f{i}", "0").is_error]
+        assert 0 < len(working) < 10
+        broken = next(i for i in range(10) if i not in working)
+        with pytest.raises(ServerError, match="^ERR Function not found, and library 'lib.' could not be loaded: .*not enough memory$"):
+            c("FCALL", f"f{broken}", "0")
+        assert c("FUNCTION", "DELETE", f"lib{broken}") == b"OK"
+        c("CONFIG", "SET", "script-memory", "64mb")
+        assert [c.call("FCALL", f"f{i}", "0").is_error for i in range(10)] == [i == broken for i in range(10)]
+
+
+def test_monitors_see_functions_as_they_do_in_redis(both, oracle, subject):
+    seen = []
+    for c, server in zip(both, (oracle, subject)):
+        c("FUNCTION", "LOAD", "#!lua name=m\nredis.register_function('m', function(keys) return redis.call('SET', keys[1], 'v') end)")
+        with server.connect() as monitor:
+            monitor("MONITOR")
+            c("FCALL", "m", "1", "k")
+            c.call("FCALL", "nope", "0")
+            lines = [re.sub(rb"^[0-9.]+ \[(\d+) [^l][^]]*\]", rb"\1", monitor.read().value) for _ in range(3)]
+            seen.append([re.sub(rb"^[0-9.]+ ", b"", line) for line in lines])
+    assert seen[0] == seen[1]

@@ -382,7 +382,7 @@ static void reply_not_found(struct call *c, const struct libraries *ls)
         const struct library *lib = ls->all[i];
         if (lib->broken) {
             reply_errorf(c->reply, "ERR Function not found, and library '%.*s' could not be loaded: %s",
-                         (int)lib->name.n, lib->name.p, lib->broken);
+                         (int)lib->name.n, lib->name.p, lib->broken + 4); /* without its ERR */
             return;
         }
     }
@@ -393,6 +393,7 @@ static enum status call_function(struct call *c, bool only_reads)
 {
     struct libraries *ls;
     int nkeys;
+    command_tell_monitors(c);
     enum status st = open_libraries(c, &ls);
     if (st != ST_OK || !ls)
         return st;
