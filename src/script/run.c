@@ -2,6 +2,7 @@
 
 #include <lauxlib.h>
 #include <lua.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -58,13 +59,16 @@ static int end_run(lua_State *L)
 void script_hook(lua_State *L, lua_Debug *at)
 {
     struct script_run *run = interp_of(L)->run;
-    (void)at;
     if (!run)
         return;
     struct executor *executor = run->outer->executor;
     if (run->state == SCRIPT_RUNS && executor->script_slow && clock_mono_us() >= run->slow_at_us) {
         executor->script_slow(executor, run);
         run->slow_at_us = clock_mono_us() + LOOK_US;
+        if (run->state == SCRIPT_KILLED && lua_getinfo(L, "Sl", at)) {
+            snprintf(run->killed_in, sizeof run->killed_in, "%s", at->source);
+            run->killed_at = at->currentline;
+        }
     }
     if (script_run_ends(run)) {
         lua_sethook(L, script_hook, LUA_MASKCOUNT, 1);
@@ -280,6 +284,7 @@ enum status script_run(struct script_run *run, int ref, const struct slice *keys
         return run->failure;
     }
     if (run->state == SCRIPT_KILLED)
-        reply_error(run->outer->reply, run->why);
+        reply_errorf(run->outer->reply, "%s script: %s, on %s:%d.", run->why, run->name, run->killed_in,
+                     run->killed_at);
     return end_writes(run, marked, job.error);
 }

@@ -48,7 +48,9 @@ struct script_run {
     bool wrote;         /* a command that writes has run */
     enum script_state state;
     enum status failure; /* SCRIPT_FAILED: what the handler returns; outer->err has been filled */
-    const char *why;     /* SCRIPT_KILLED: the error reply */
+    const char *why;     /* SCRIPT_KILLED: the error reply ... */
+    char killed_in[32];  /* ... and where that was: "@user_script" ... */
+    int killed_at;       /* ... and the line */
     int64_t start_us;    /* monotonic */
     int64_t slow_at_us;  /* monotonic: when the hook calls executor->script_slow next */
 };
@@ -60,7 +62,7 @@ enum status script_run(struct script_run *run, int ref, const struct slice *keys
                        const struct slice *args, int nargs) MUST_CHECK;
 
 /* From within executor->script_slow, or a C function of the sandbox: the script ends as soon as that
-   returns. why: a literal, such as "ERR Error running script ...". */
+   returns. why: a literal, such as "ERR Script killed ...". */
 void script_run_kill(struct script_run *run, const char *why);
 
 /* For C functions of the sandbox: whether the run is to end, whatever the script says: pcall and its like

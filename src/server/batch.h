@@ -47,6 +47,7 @@ struct batch {
     bool placed;        /* a call's answer tells where it was */
     /* Running it (transaction.h). */
     size_t at;    /* the calls before this one have been run for good */
+    size_t now;   /* this one runs */
     int tries;    /* so often the transaction that begins there has come to nothing */
     bool pending; /* it has, and runs again when a timer fires: no call is added until the batch has ended */
     bool due;     /* the timer has fired */

@@ -119,18 +119,12 @@ static void list(struct worker *w, const struct script_run *run)
     b->listed = true;
     running_add(w->executor.server, &b->script);
     workers_script_busy(w->workers);
+    gather_give_back(w);
     log_warning("a script is busy; other clients are told so", "script=%s ms=%lld ends_it=%s", run->name,
                 (long long)(clock_mono_us() - run->start_us) / 1000,
                 run->wrote ? "SHUTDOWN NOSAVE"
                 : function ? "FUNCTION KILL"
                            : "SCRIPT KILL");
-}
-
-/* It ends as soon as this look is over. */
-static void end_script(struct script_run *run, const char *why)
-{
-    run->state = SCRIPT_KILLED;
-    run->why = why;
 }
 
 static void script_slow(struct executor *e, struct script_run *run)
@@ -144,9 +138,9 @@ static void script_slow(struct executor *e, struct script_run *run)
     if (b->listed || w->flush.len || w->held.first < w->held.next)
         look(w, run->outer->session);
     if (running_all_end(e->server))
-        end_script(run, "ERR Script killed by SHUTDOWN NOSAVE...");
+        script_run_kill(run, "ERR Script killed by SHUTDOWN NOSAVE...");
     else if (b->listed && atomic_load(&b->script.killed))
-        end_script(run, "ERR Script killed by user with SCRIPT KILL...");
+        script_run_kill(run, "ERR Script killed by user with SCRIPT KILL...");
 }
 
 static void script_over(struct executor *e, struct script_run *run)

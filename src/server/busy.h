@@ -7,8 +7,9 @@
    no transaction: connections are accepted, other clients' commands are read, parsed and answered one by one,
    -BUSY but for those that may run (command_run_busy). Requests of HTTP get 503 and Retry-After.
 
-   - Who is in the running batch waits: the calls point into its input, and its output may have to be taken
-     back. So does a client that the transaction has touched otherwise (client->kept).
+   - Who has a call in the running transaction waits: the calls point into its input, and its output may have
+   to be taken back. So does a client that the transaction has touched otherwise (client->kept). Calls behind
+     the script leave the batch (gather_give_back), and are answered.
    - Nothing of a client that is answered here is part of the transaction: it stands if that runs again.
    - A blocked client gives up when the script has ended, as in Redis; so do HTTP's timeout_ms and pauses.
    - A client that goes is noticed, and is freed unless the batch refers to it. The script's own client may

@@ -144,6 +144,7 @@ struct client {
     bool unread;   /* in worker->unread: it is read from when the pending batch has ended */
     bool to_flush; /* in worker->flush */
     bool kept;     /* in worker->undo */
+    bool bound;    /* while busy.c looks: it has a call in the running transaction */
     struct event block_event; /* the end of a blocking command's patience */
     /* Input. */
     struct buf in;
@@ -199,6 +200,9 @@ void client_found_nothing(struct client *c);
 
 /* The batch is over: input that was run is given up, what was skipped will be parsed again. */
 void client_batch_done(struct client *c);
+
+/* So, before any of its calls has run. */
+void client_leave_batch(struct client *c);
 
 /* Once a second: idle clients, output limits, memory of quiet clients. */
 void client_tick(struct client *c, int64_t now_us);

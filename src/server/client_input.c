@@ -138,6 +138,13 @@ static void parse_again(struct client *c)
         client_change_state(c, CLIENT_READY);
 }
 
+void client_leave_batch(struct client *c)
+{
+    c->in_batch = false;
+    client_change_state(c, c->run.state == CLIENT_BATCHED ? CLIENT_READING : CLIENT_READY);
+    parse_again(c);
+}
+
 void client_batch_done(struct client *c)
 {
     c->in_batch = false;

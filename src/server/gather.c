@@ -94,3 +94,28 @@ void gather_resume(struct worker *w)
     }
     w->unread.len = 0;
 }
+
+static bool waits_behind(const struct client *c)
+{
+    return !c->bound && !c->kept && client_batched(c);
+}
+
+void gather_give_back(struct worker *w)
+{
+    struct batch *b = &w->batch;
+    size_t n = 0;
+    for (size_t i = b->at; i <= b->now; i++)
+        b->calls[i].client->bound = true;
+    for (size_t i = 0; i < b->nclients; i++) {
+        struct client *c = b->clients[i];
+        if (waits_behind(c))
+            client_leave_batch(c);
+        else
+            b->clients[n++] = c;
+        c->bound = false;
+    }
+    b->nclients = n;
+    for (size_t i = b->now + 1; i < b->ncalls; i++)
+        if (!b->calls[i].client->in_batch)
+            b->calls[i] = (struct batch_call){.client = &w->nobody};
+}

@@ -14,4 +14,9 @@ void gather_calls(struct worker *w, struct client *c);
 void gather_later(struct worker *w, struct client *c);
 void gather_resume(struct worker *w);
 
+/* The running call lasts: clients whose calls all stand behind it, and to whom nothing has happened in its
+   transaction, leave the batch, and are READY. Their input is parsed again from the first of those calls on,
+   in the places of which there are calls of nobody, which do nothing. */
+void gather_give_back(struct worker *w);
+
 #endif

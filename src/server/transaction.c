@@ -287,7 +287,8 @@ static void run_calls(struct worker *w, struct transaction *t, size_t end)
         if (alone && t->at > first)
             break;
         look_ahead(w, t->at);
-        run_call(w, &b->calls[t->at++], t);
+        b->now = t->at++;
+        run_call(w, &b->calls[b->now], t);
         block_serve(&w->executor, &t->write_err);
         t->result.ends |= alone;
     }

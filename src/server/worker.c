@@ -477,6 +477,7 @@ enum status worker_new(struct workers *workers, struct engine *engine, struct wo
     each_engine(w, set_form_limits);
     protocols_start(w);
     busy_init(w);
+    w->nobody = (struct client){.worker = w, .protocol = &resp_protocol, .run.state = CLIENT_DEAD};
     mailbox_init(&w->mailbox);
     w->look.kind = &look_for_blocked;
     w->lines_lost.kind = &lines_lost;

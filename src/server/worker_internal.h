@@ -71,6 +71,7 @@ struct worker {
     struct client_vec flush;                /* clients whose output may leave now */
     struct client_vec unread;               /* clients that have sent something while a batch is pending */
     struct client_list ready, paused, dead; /* by state */
+    struct client nobody;                   /* DEAD, whose calls have left the batch */
 };
 
 static inline void worker_arm(struct event *timer, int64_t us)

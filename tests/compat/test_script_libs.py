@@ -1,4 +1,4 @@
-"""The sandbox, cjson, bit, cmsgpack and struct, in scripts on Larder and on redis-server: written cases and random ones."""
+"""cjson, bit, cmsgpack and struct, in scripts on Larder and on redis-server: written cases and random ones."""
 
 import os
 import pathlib
@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-FOLDER = pathlib.Path(__file__).parent / "script_cases"
+FOLDER = pathlib.Path(__file__).parent / "script_libs"
 COUNT = 2000 if os.environ.get("LARDER_LONG") else 60
 SEED = random.randrange(2**32) if os.environ.get("LARDER_LONG") else 17
 

@@ -205,10 +205,12 @@ static void a_killed_script_ends(void)
     REQUIRE(start(&f));
     f.executor.script_slow = kill_it;
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
-        char script[512];
+        char script[512], sha[SCRIPT_SHA_CHARS + 1], killed[128];
         snprintf(script, sizeof script, "redis.call('set','n','0') %s", scripts[i]);
+        script_sha1(slice_str(script), sha);
+        snprintf(killed, sizeof killed, "-ERR killed script: %s, on @user_script:1.\r\n", sha);
         check.context = script;
-        CHECK_STR(eval(&f, 2, script), "-ERR killed\r\n");
+        CHECK_STR(eval(&f, 2, script), killed);
         CHECK_STR(say(&f, "exists n"), ":0\r\n");
         CHECK_STR(eval(&f, 2, "return 1"), ":1\r\n");
     }

@@ -8,6 +8,7 @@
 #include "exec/command.h"
 #include "exec/executor.h"
 #include "script/rows.h"
+#include "script/running.h"
 #include "script/scripts.h"
 
 /* Whether nothing can be written: then *ret is what the command answers. */
@@ -92,6 +93,12 @@ static enum status show(struct call *c)
     return st;
 }
 
+static enum status kill_script(struct call *c)
+{
+    running_kill(c->executor->server, INTERP_EVAL, c->reply);
+    return ST_OK;
+}
+
 /* There is no debugger: only that it stays off can be asked for. */
 static enum status debug(struct call *c)
 {
@@ -141,6 +148,8 @@ static const struct command script_subs[] = {
                .tips = {"request_policy:all_shards", "response_policy:agg_logical_and"}),
     SCRIPT_SUB("load", load, 3, CHANGES | CMD_NOSCRIPT | CMD_STALE, "2.6.0", "Makes a script known by its SHA1.",
                .complexity = "O(N) for N bytes", .tips = {"request_policy:all_nodes", "response_policy:all_succeeded"}),
+    SCRIPT_SUB("kill", kill_script, 2, CMD_NOSCRIPT | CMD_ALLOW_BUSY, "2.6.0", "Ends scripts that are busy and have not written.",
+               .complexity = "O(1)", .tips = {"request_policy:all_shards", "response_policy:one_succeeded"}),
     SCRIPT_SUB("show", show, 3, CMD_SCRIPTS | CMD_NOSCRIPT, "7.0.0", "Gives the text of a script.", .complexity = "O(1)"),
     {.name = NULL},
 };
