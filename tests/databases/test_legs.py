@@ -133,6 +133,36 @@ def test_a_session_never_goes_back(server, cluster):
         cluster.resume(0)
 
 
+def test_functions_and_scripts_are_those_of_the_snapshot(server, cluster):
+    """Reads that alternate between databases with the same libraries do not read those each time."""
+    code = "#!lua name=lib\nredis.register_function{{function_name='f', callback=function(keys) return {} end, flags={{'no-writes'}}}}"
+
+    def results(c):
+        return [r.value if r.is_error else r.plain() for r in c.pipeline(
+            [("LARDER.READ", *mode.split(), *call) for mode in MODES for call in (("FCALL_RO", "f", 1, "k"), ("EVALSHA_RO", sha, 0))]
+        )]  # fmt: skip
+
+    with server.connect() as c, server.connect() as other:
+        c("FUNCTION", "FLUSH")
+        c("FUNCTION", "LOAD", code.format(1))
+        sha = c("SCRIPT", "LOAD", "return 7")
+        cluster.follow()
+        assert results(other) == [1, 7] * 4
+        other.pipeline([("LARDER.READ", "EVENTUAL", "FCALL_RO", "f", 1, "k")] * 5)
+        before = int(info(c, "larder")["round_trips"])
+        for _ in range(10):
+            assert other("FCALL_RO", "f", 1, "k") == other("LARDER.READ", "EVENTUAL", "FCALL_RO", "f", 1, "k") == 1
+        trips = int(info(c, "larder")["round_trips"]) - before
+        assert trips < 18, "one for each on the primary, and what else goes on there"
+        with standing_still(cluster):
+            c("FUNCTION", "LOAD", "REPLACE", code.format(2))
+            assert other("FCALL_RO", "f", 1, "k") == 2
+            assert other("LARDER.READ", "EVENTUAL", "FCALL_RO", "f", 1, "k") == 1, "a replica that has not replayed it"
+            assert other("FCALL_RO", "f", 1, "k") == 2
+        cluster.follow()
+        assert results(other) == [2, 7] * 4
+
+
 def test_transactions_are_strong(server, cluster):
     with standing_still(cluster), server.connect() as c, server.connect() as other:
         c("LARDER.CONSISTENCY", "EVENTUAL")
