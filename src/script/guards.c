@@ -99,15 +99,16 @@ static int guard_rep(lua_State *L)
 static int guard_insert(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
-    interp_check_writable(L, 1);
     int64_t end = (int64_t)lua_objlen(L, 1) + 1;
     int64_t at = end;
     switch (lua_gettop(L)) {
     case 2:
+        interp_check_writable(L, 1);
         break;
     case 3:
         at = luaL_checkint(L, 2);
         luaL_argcheck(L, at >= -INSERT_BELOW, 2, "position out of bounds");
+        interp_check_writable(L, 1);
         for (int64_t i = at > end ? at : end; i > at; i--) {
             lua_rawgeti(L, 1, (int)i - 1);
             lua_rawseti(L, 1, (int)i);

@@ -125,7 +125,10 @@ void interp_forget(struct interp *in, int ref)
 
 void interp_collect(struct interp *in)
 {
+    size_t max = in->memory_max;
+    in->memory_max = SIZE_MAX;
     lua_gc(in->L, LUA_GCCOLLECT, 0);
+    in->memory_max = max;
 }
 
 /* ---- read-only tables ---- */

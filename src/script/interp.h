@@ -55,7 +55,8 @@ struct interp *interp_of(struct lua_State *L);
 bool interp_compile(struct interp *in, struct slice text, const char *chunk, int *ret_ref, struct buf *err);
 void interp_forget(struct interp *in, int ref);
 
-/* Frees what nobody can reach any more. */
+/* Collects all that nothing refers to. Never raises: the collector itself may need memory for a moment, and
+   gets it whatever the bound is. */
 void interp_collect(struct interp *in);
 
 /* ---- for C functions of the sandbox (these may raise) ---- */

@@ -188,14 +188,14 @@ static size_t memory_left(const struct interp *in)
 /* Raises Lua's error for want of memory unless the text's values fit for certain. */
 static void check_room(lua_State *L, const char *s, size_t n)
 {
-    const struct interp *in = interp_of(L);
+    struct interp *in = interp_of(L);
     if (n < INT_MAX / 2) {
         if (n < memory_left(in) / BYTES_PER_BYTE)
             return;
         size_t bytes = bytes_of_values(s, n);
         if (bytes < memory_left(in))
             return;
-        lua_gc(L, LUA_GCCOLLECT, 0);
+        interp_collect(in);
         if (bytes < memory_left(in))
             return;
     }

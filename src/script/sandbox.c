@@ -85,6 +85,16 @@ static void guard_globals(lua_State *L, int globals)
     lua_pop(L, 1);
 }
 
+/* What Lua makes where nothing would catch its error for want of memory is made now: the head of the list of
+   free references, for luaL_unref, and the text of one of its own errors. */
+static void need_no_memory(lua_State *L)
+{
+    lua_pushliteral(L, "error in error handling");
+    (void)luaL_ref(L, LUA_REGISTRYINDEX);
+    lua_pushboolean(L, 1);
+    luaL_unref(L, LUA_REGISTRYINDEX, luaL_ref(L, LUA_REGISTRYINDEX));
+}
+
 int sandbox_open(lua_State *L)
 {
     struct interp *in = lua_touserdata(L, 1);
@@ -121,6 +131,7 @@ int sandbox_open(lua_State *L)
     lua_setfield(L, globals, "_G");
     lua_replace(L, LUA_GLOBALSINDEX);
     lua_sethook(L, script_hook, LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
+    need_no_memory(L);
     lua_gc(L, LUA_GCCOLLECT, 0);
     return 0;
 }

@@ -329,3 +329,81 @@ def make(r, commands, length):
 
 def sha(text):
     return hashlib.sha1(text).hexdigest().encode()
+
+
+# --- Lua's own functions
+
+# What addresses it shows is hidden, and what lies deep.
+SHOW = """local D
+D = function(x, n)
+if type(x) ~= 'table' then return type(x) .. ':' .. (tostring(x):gsub('0x%x+', 'ADDRESS')) end
+if n == 0 then return 'deep' end
+local t = {}
+for k, v in pairs(x) do t[#t + 1] = D(k, n - 1) .. '=' .. D(v, n - 1) end
+table.sort(t)
+return '{' .. table.concat(t, ',') .. '}'
+end
+local out = {}
+local function T(f, ...) out[#out + 1] = D({pcall(f, ...)}, 3) end
+local object = setmetatable({}, {__index = function(t, k) return k end, __call = function(t, x) return x end,
+__tostring = function() return 'object' end, __eq = function() return true end, __lt = function() return true end,
+__concat = function(a, b) return 'joined' end, __add = function() return 7 end, __len = function() return 9 end})"""
+
+FUNCTIONS = [
+    *(f"string.{name}" for name in "byte char find format gmatch gsub len lower match reverse sub upper rep gfind".split()),
+    *(f"table.{name}" for name in "concat foreach foreachi getn insert maxn remove sort setn".split()),
+    *(
+        f"math.{name}"
+        for name in "abs acos asin atan atan2 ceil cos cosh deg exp floor fmod frexp ldexp log log10 max min mod modf pow rad sin sinh sqrt tan tanh".split()
+    ),
+    *"assert error getmetatable ipairs next pairs pcall rawequal rawget rawset select setmetatable tonumber tostring type unpack xpcall loadstring".split(),
+    *(f"redis.{name}" for name in "call pcall error_reply status_reply sha1hex log setresp set_repl replicate_commands breakpoint debug acl_check_cmd".split()),
+    *(f"bit.{name}" for name in "arshift band bnot bor bswap bxor lshift rol ror rshift tobit tohex".split()),
+    *"cjson.encode cjson.decode cmsgpack.pack cmsgpack.unpack struct.pack struct.size struct.unpack".split(),
+    *"coroutine.create coroutine.resume coroutine.wrap coroutine.status coroutine.yield".split(),
+]
+
+VALUES = [
+    *"0 1 2 3 -1 -2 5 10 0.5 -1.5 255 256 65 100 1e15 2^31 -2^31 2^53 1/0 -1/0 0/0".split(),
+    *"nil nil true false {} {1,2,3} {3,1,2} {'b','a'} {1,nil,3} {a=1} {{1},{2}} {1,'x',true} object KEYS ARGV".split(),
+    *"'' 'a' 'abc' 'hello world' '10' '0x10' '1e2' ' 5 ' 'nan' '%d' '%s' '%5.2f|%s' '%a+' '(%w)(%w)' '.' '[a-c]' '^%s*' '%' '[' '(()' '%b()' '%f[%w]' 'k1'".split(" "),
+    *["'\\0\\255'", "'a\\0b'", "'return 1'", "'x x'", "'>I4'", "'<hsb'", "'[1,{\"a\":null}]'", "'\\147\\1\\2\\3'", "'GET'", "'SET'"],
+    *"redis string math _G print_ cjson.null".replace("print_ ", "").split(),
+]
+CALLABLES = [
+    "function(...) return ... end",
+    "function(a, b) return a < b end",
+    "function(a, b) return tostring(a) > tostring(b) end",
+    "function() error('inside') end",
+    "function() error({err='X inside'}) end",
+    "function(x) return redis.call('get', x) end",
+    "function() return nosuch end",
+    "tostring",
+    "type",
+    "string.upper",
+    "coroutine.create(function(a) return coroutine.yield(a) end)",
+]
+# What takes a count would take for ever with a large one.
+COUNTED = {"string.rep", "table.insert", "unpack", "table.concat", "string.format"}
+# What writes a table's fields in the order that they happen to have.
+ORDERED = {"cmsgpack.pack", "cjson.encode"}
+
+
+def library(r, calls=12):
+    """A script of calls of Lua's and Redis' functions with arguments of all kinds, and the errors that they make."""
+    lines = []
+    for _ in range(calls):
+        name = r.choice(FUNCTIONS)
+        args = [r.choice(CALLABLES) if r.random() < 0.12 else r.choice(VALUES) for _ in range(r.choice([0, 1, 1, 2, 2, 2, 3, 3, 4]))]
+        if name in COUNTED:
+            args = [a if a not in ("1e15", "2^31", "-2^31", "2^53", "1/0", "-1/0", "0/0") else "7" for a in args]
+        if name in ORDERED:
+            args = [a if a not in ("_G", "redis", "string", "math") else "{}" for a in args]
+        kind = r.random()
+        if kind < 0.85:
+            lines.append(f"T({', '.join([name, *args])})")
+        elif kind < 0.95:
+            lines.append(f"T(function() return {name}({', '.join(args)}) end)")
+        else:
+            lines.append(f"T(function() local v = {name} v = v({', '.join(args)}) return {r.choice(['#v', '-v', 'v.x.y', 'v + 1', 'v .. 1', 'v < 1', 'v()', 'v[1][2]'])} end)")
+    return "\n".join([SHOW, *lines, "return out"]).encode()

@@ -111,6 +111,28 @@ def test_random_scripts(seed, oracle, subjects):
     check(seed, make(seed), oracle, subjects(*uncached))
 
 
+@pytest.mark.parametrize("seed", SEEDS[:3])
+def test_random_calls_of_libraries(seed, oracle, subject):
+    """Functions of Lua, and of Redis for Lua, with arguments of all kinds: the same results, the same errors."""
+    r = random.Random(seed)
+    scripts = [lua_grammar.library(r) for _ in range(1000)]
+    replies = []
+    for server in (oracle, subject):
+        with server.connect() as c:
+            c("FLUSHALL")
+            replies.append([c.call("EVAL", text, 1, "k1", "v") for text in scripts])
+    for text, expected, actual in zip(scripts, *replies):
+        if expected.raw == actual.raw:
+            continue
+        lines = text.decode("latin-1").split("\n")[-len(expected.value) - 1 :] if expected.kind == b"*" else []
+        found = [
+            f"{line}\n  {oracle.name}: {a!r}\n  {subject.name}: {b!r}"
+            for line, a, b in zip(lines, expected.value, actual.value)
+            if a.raw != b.raw
+        ]
+        pytest.fail(f"seed {seed}: {found or (text, expected, actual)}", pytrace=False)
+
+
 def test_a_planted_difference_is_found(shared_fleet, oracle):
     """One of two redis-servers takes RPUSH for LPUSH, which scripts alone get to see."""
     impostor = shared_fleet.redis("--rename-command", "RPUSH", "", "--rename-command", "LPUSH", "RPUSH")

@@ -1,4 +1,4 @@
-"""cjson, bit, cmsgpack and struct, in scripts on Larder and on redis-server: written cases and random ones."""
+"""The sandbox, cjson, bit, cmsgpack and struct, in scripts on Larder and on redis-server: written cases and random ones."""
 
 import os
 import pathlib
@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-FOLDER = pathlib.Path(__file__).parent / "script_libs"
+FOLDER = pathlib.Path(__file__).parent / "script_cases"
 COUNT = 2000 if os.environ.get("LARDER_LONG") else 60
 SEED = random.randrange(2**32) if os.environ.get("LARDER_LONG") else 17
 
