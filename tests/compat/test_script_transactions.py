@@ -1,5 +1,6 @@
 """A script is one transaction: what an error takes back, what EXEC and others see of it, and the books about what it runs."""
 
+import hashlib
 import re
 
 import pytest
@@ -161,6 +162,29 @@ def test_watches_see_what_scripts_write(subject):
             other.call("EVAL", script, 0)
             found = c.pipeline([("MULTI",), ("SET", "x", 1), ("EXEC",)])[-1].plain()
             assert (found is None) == aborted, script
+
+
+def test_in_the_queue_of_a_transaction(oracle, subject):
+    script = "return redis.call('INCRBY', KEYS[1], ARGV[1])"
+    sha = hashlib.sha1(script.encode()).hexdigest()
+    library = "#!lua name=queued\nredis.register_function('queued', function(k, a) return redis.call('INCR', k[1]) end)"
+    queue = [
+        ("MULTI",), ("SCRIPT", "FLUSH"), ("EVALSHA", sha, 1, "n", 1), ("SCRIPT", "LOAD", script), ("EVALSHA", sha, 1, "n", 5),
+        ("SCRIPT", "EXISTS", sha), ("FUNCTION", "LOAD", "REPLACE", library), ("FCALL", "queued", 1, "n"), ("SELECT", 2),
+        ("EVAL", "redis.call('SELECT', 3) return redis.call('SET', 'far', 1)", 0), ("SET", "near", 1),
+        ("EVAL", "return redis.call('BLPOP', 'list', 0)", 0), ("EVAL", "return {redis.call('INCR', 'near'), {err = 'MY own'}}", 0),
+        ("EVAL_RO", "return redis.call('GET', 'near')", 0), ("EVAL", "syntax error", 0), ("SELECT", 0), ("EXEC",),
+        ("EVAL", "x"), ("GET", "n"), ("EVALSHA", sha.upper(), 1, "n", 1), ("FUNCTION", "DELETE", "queued"),
+    ]  # fmt: skip
+    found = []
+    for server in (oracle, subject):
+        with server.connect() as c:
+            c("FLUSHALL")
+            found.append([reply.raw for reply in c.pipeline(queue)])
+            for db in (2, 3):
+                c("SELECT", db)
+                found[-1].append(sorted(c("KEYS", "*")))
+    assert found[1] == found[0]
 
 
 def test_one_moment_for_all_of_a_script(fleet):

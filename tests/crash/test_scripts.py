@@ -114,6 +114,39 @@ def test_kills_in_the_midst_of_scripts(fleet, options):
 
 
 @pytest.mark.parametrize("options", [[], DIRECT], ids=["journal", "none"])
+def test_a_script_that_writes_more_than_a_batch_is_not_divided(fleet, options):
+    """48 MiB in keys of their own, as a new generation; the server is killed while the script runs or is being committed."""
+    larder = fleet.new(servers.Larder, *options).start()
+    script = """
+        local value = string.rep(ARGV[1], 524288)
+        for i = 1, 96 do redis.call('SET', 'k' .. i, value) end
+        return ARGV[1]
+    """
+
+    def write(generations):
+        try:
+            with larder.connect() as c:
+                for generation in generations:
+                    c("EVAL", script, 0, generation)
+                    acknowledged.append(generation)
+        except (Closed, ConnectionError):
+            pass
+
+    acknowledged = []
+    write("a")
+    for generations in ("bcdefg", "hijklm"):
+        thread = threading.Thread(target=write, args=(generations,))
+        thread.start()
+        time.sleep(random.uniform(0.1, 0.6))  # any moment will do
+        larder.kill()
+        thread.join(60)
+        larder.start()
+        with larder.connect() as c:
+            found = {c("GETRANGE", f"k{i}", 524287, -1) for i in range(1, 97)}
+            assert len(found) == 1 and found.pop().decode() >= acknowledged[-1]
+
+
+@pytest.mark.parametrize("options", [[], DIRECT], ids=["journal", "none"])
 def test_a_disk_that_fails_ends_the_script(fleet, tmp_path, options):
     """Nothing of the script is left, whatever it catches, and nothing after the failure runs."""
     disk = Disk(fleet, tmp_path, options, {"CRASH_FIRST": 1} if not options else {})

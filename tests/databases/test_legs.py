@@ -170,6 +170,39 @@ def test_transactions_are_strong(server, cluster):
         assert plain(c, ("MULTI",), ("GET", "k"), ("EXEC",), ("GET", "k")) == [b"OK", b"QUEUED", [b"fresh"], None]
 
 
+BOTH = "return {redis.call('GET', KEYS[1] or 'a'), redis.call('GET', 'b'), #redis.call('KEYS', '*')}"
+
+
+@pytest.mark.parametrize("keys", [(1, "a"), (0,)], ids=["declared", "undeclared"])
+def test_scripts_that_only_read_are_read_as_all_else(server, cluster, keys):
+    """From a replica, all of the script from one; those that may write from the primary, in every mode."""
+    with server.connect() as c, server.connect() as other:
+        library = "#!lua name=l\nredis.register_function{function_name='both', callback=function(KEYS)"
+        other("FUNCTION", "LOAD", "REPLACE", f"{library} {BOTH} end, flags={{'no-writes'}}}}")
+        sha = other("SCRIPT", "LOAD", BOTH)
+        other("MSET", "a", "old", "b", "old")
+        cluster.follow()
+        old, new = [b"old", b"old", 2], [b"new", b"new", 2]
+        only_read = [("EVAL_RO", BOTH, *keys), ("EVALSHA_RO", sha, *keys), ("FCALL_RO", "both", *keys)]
+        may_write = [("EVAL", BOTH, *keys), ("EVALSHA", sha, *keys), ("FCALL", "both", *keys)]
+        with standing_still(cluster):
+            other("MSET", "a", "new", "b", "new")
+            for mode in ("EVENTUAL", "BOUNDED 60000", "SESSION"):
+                reading = [("LARDER.READ", *mode.split(), *call) for call in only_read]
+                assert plain(c, *reading) == [old] * 3, mode
+            assert plain(c, *(("LARDER.READ", "STRONG", *call) for call in only_read)) == [new] * 3
+            assert plain(c, ("LARDER.CONSISTENCY", "EVENTUAL"), *only_read, *may_write)[1:] == [old] * 3 + [new] * 3
+            assert plain(c, ("MULTI",), *only_read, ("EXEC",))[-1] == [new] * 3
+            for call in may_write:  # what may write is not for LARDER.READ
+                assert c.call("LARDER.READ", "EVENTUAL", *call).is_error
+        with server.connect() as own:
+            own("LARDER.CONSISTENCY", "SESSION")
+            with standing_still(cluster):
+                for i in range(10):
+                    own("EVAL", "return redis.call('SET', 'a', ARGV[1])", 0, i)  # it sees what it has written
+                    assert own("EVAL_RO", BOTH, *keys)[0] == str(i).encode()
+
+
 @pytest.mark.parametrize("mode", ["EVENTUAL", "BOUNDED 60000"])
 @pytest.mark.parametrize("pipelined", [False, True])
 def test_what_is_read_behind_a_watch_is_what_is_watched(server, cluster, mode, pipelined):

@@ -56,6 +56,18 @@ def strongly(c, *words):
     return c("LARDER.READ", "STRONG", *words)
 
 
+def test_scripts_read_from_the_tables(pair):
+    """What they will ask for is not known: of two keys that were written together memory might have one."""
+    reads, writes = pair
+    writes("MSET", "a", 1, "b", 1)
+    assert reads("GET", "a") == b"1"
+    writes("MSET", "a", 2, "b", 2)
+    assert reads("GET", "a") == b"1"
+    script = "return {redis.call('GET', KEYS[1]), redis.call('GET', 'b')}"
+    assert reads("EVAL_RO", script, 1, "a") == [b"2", b"2"]
+    assert reads("LARDER.READ", "BOUNDED", DAY, "EVAL_RO", script, 1, "a") == [b"2", b"2"]
+
+
 def test_a_row_is_read_once_within_the_bound(pair):
     reads, writes = pair
     writes("SET", "k", "old")
