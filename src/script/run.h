@@ -4,10 +4,16 @@
    transaction, and are kept or undone with it. How it ends:
 
      by itself     the value it returns becomes the reply, or the error that it raised does; what it wrote
-                   before the error stays, as in Redis, but with SCRIPT_ROLLBACK
+                   before the error stays, as in Redis. With SCRIPT_ROLLBACK an error, raised or returned,
+                   takes back what the run wrote, and nothing else of the call that it is in (engine_mark)
      failed        the database has failed an inner command: the script ends at once (pcall cannot hold that
                    back), the handler returns that status, and everything is undone, or run again
      killed        so, by SCRIPT KILL or the end of the server: everything is undone, the reply is the error
+
+   Run again (a conflict of shared tables): nothing of the first run is left in rows, sessions, the books,
+   the log (books_log) or the state of math.random; what a library's functions keep in variables of their own
+   stays. A crash at any moment leaves all of the call or nothing; others see nothing of it before it is
+   committed. Keys expire by the batch's one clock value.
 
    The session's database, as SELECT in the script changes it, is what it was before when the run is over. */
 #ifndef LARDER_SCRIPT_RUN_H
