@@ -327,3 +327,43 @@ def test_monitors_see_functions_as_they_do_in_redis(both, oracle, subject):
             lines = [re.sub(rb"^[0-9.]+ \[(\d+) [^l][^]]*\]", rb"\1", monitor.read().value) for _ in range(3)]
             seen.append([re.sub(rb"^[0-9.]+ ", b"", line) for line in lines])
     assert seen[0] == seen[1]
+
+
+def random_library(chance):
+    """Of few names, so that they meet; some are none."""
+    name = chance.choice([b"a", b"b", b"c", b"d"])
+    functions = chance.sample([b"f", b"g", b"h", b"i", b"j"], chance.randrange(0, 3))
+    flags = [chance.choice([b"", b", flags={'no-writes'}", b", flags={'allow-oom', 'no-writes'}", b", flags={'nope'}"]) for _ in functions]
+    bodies = [chance.choice([b"return 1", b"return redis.call('INCR', 'n')", b"return redis.call('GET', 'n')", b"return x", b"error('e')", b"return ("])
+              for _ in functions]  # fmt: skip
+    lines = [b"redis.register_function{function_name='%s', callback=function() %s end%s}" % row for row in zip(functions, bodies, flags)]
+    return b"#!lua name=%s\n" % name + b"\n".join(lines)
+
+
+def random_command(chance):
+    kind = chance.randrange(12)
+    if kind < 4:
+        return ["FUNCTION", "LOAD", *chance.choice([[], ["REPLACE"]]), random_library(chance)]
+    if kind < 8:
+        return [chance.choice(["FCALL", "FCALL", "FCALL_RO"]), chance.choice("fghijFG"), "0"]
+    if kind < 9:
+        return ["FUNCTION", "DELETE", chance.choice("abcd")]
+    if kind < 10:
+        codes = {code.partition(b"\n")[0]: code for code in (random_library(chance) for _ in range(2))}
+        return ["FUNCTION", "RESTORE", payload(*codes.values()), *chance.choice([[], ["FLUSH"], ["APPEND"], ["REPLACE"]])]
+    return chance.choice([["FUNCTION", "STATS"], ["GET", "n"], ["FUNCTION", "FLUSH"]])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_commands(both, seed):
+    """One by one, and some as transactions."""
+    chance = random.Random(seed)
+    for _ in range(150):
+        commands = [random_command(chance) for _ in range(chance.choice([1, 1, 1, 5]))]
+        if len(commands) > 1:
+            commands = [["MULTI"], *commands, [chance.choice(["EXEC", "EXEC", "DISCARD"])]]
+        replies = [[reply.raw for reply in c.pipeline(commands)] for c in both]
+        # of several things that are wrong Redis names any
+        shown = [[re.sub(rb"(Library|Function) '?\w'? already exists", b"exists", raw) for raw in side] for side in replies]
+        assert shown[0] == shown[1], commands
+        assert listed(both[1]) == listed(both[0]), commands
