@@ -10,6 +10,7 @@
 #include "journal/replay.h"
 #include "journal/writer.h"
 
+#define GAP_ROWS  16                /* that a scan passes before a gap is remembered (gaps.h) */
 #define FAR_BYTES ((size_t)2 << 20) /* of a group on a database server: packets have limits there */
 
 /* ---- the lock ---- */
@@ -66,6 +67,7 @@ static void free_store(struct journal_store *s)
     }
     memtable_free(s->owner.layers.mem[0]);
     memtable_free(s->owner.layers.mem[1]);
+    gaps_free(s->owner.layers.gaps);
     memtable_free(s->owner.spare);
     memtable_free(s->thread.direct);
     mem_apply_free(s->thread.slices.apply);
@@ -147,6 +149,7 @@ static struct journal_store *new_store(struct store *reader, struct store *write
     s->options = *j;
     s->group_bytes = reader->far ? FAR_BYTES : SIZE_MAX;
     s->owner.layers.mem[0] = memtable_new(0);
+    s->owner.layers.gaps = gaps_new(GAP_ROWS);
     s->thread.direct = memtable_new(0);
     s->thread.ndbs = o->databases;
     s->thread.dbs = mem_zalloc((s->thread.ndbs + 1) * sizeof *s->thread.dbs);

@@ -13,6 +13,7 @@
    the journal under it. */
 #include "journal/merge.h"
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/vec.h"
 #include "store/order.h"
@@ -169,6 +170,11 @@ struct item_merge {
     bool enough;
     store_item_fn *fn;
     void *arg;
+    /* A gap may be learnt: rows of the tables that were passed before the first that lives, and that one. */
+    uint32_t passed;
+    bool lives;
+    struct item_row first;
+    struct buf name; /* its name */
 };
 
 /* Goes on to the next row of a layer that no newer one knows of. */
@@ -179,8 +185,26 @@ static void next_item(struct item_merge *g, int layer)
     while (g->heads[layer] && find_item(g->l, layer, &g->heads[layer]->row.ref));
 }
 
+static bool may_learn(const struct item_merge *g)
+{
+    return g->l->gaps && g->q->order == ITEMS_BY_SCORE && gaps_worth(g->l->gaps, g->passed);
+}
+
+/* A row lives. */
+static void note_first(struct item_merge *g, const struct item_row *row)
+{
+    g->lives = true;
+    if (!may_learn(g))
+        return;
+    buf_add(&g->name, row->ref.name.p, row->ref.name.n);
+    g->first = *row;
+    g->first.ref.name = buf_slice(&g->name);
+}
+
 static enum status hand_item(struct item_merge *g, const struct item_row *row)
 {
+    if (!g->lives)
+        note_first(g, row);
     if (g->skip) {
         g->skip--;
         return ST_OK;
@@ -222,9 +246,32 @@ static enum status item_of_tables(void *arg, const struct item_row *row)
 {
     struct item_merge *g = arg;
     enum status st = items_before(g, row);
-    if (st != ST_OK || find_item(g->l, LAYERS, &row->ref))
+    if (st != ST_OK || find_item(g->l, LAYERS, &row->ref)) {
+        g->passed += !g->lives;
         return st;
+    }
     return hand_item(g, row);
+}
+
+/* Whether a member has left its place; memory knows of those that were put there lately. */
+struct place_of {
+    const struct layers *l;
+    int64_t id;
+};
+
+static bool has_left(void *arg, double score, struct slice name)
+{
+    const struct place_of *p = arg;
+    struct item_ref ref = {.table = ITEM_ZSET, .id = p->id, .name = name};
+    const struct mem_item *item = find_item(p->l, LAYERS, &ref);
+    return item && (item->gone || item->row.score != score);
+}
+
+/* The part of the tables that a scan has to see: without what is known to be a gap. False: none of it. */
+static bool narrow(const struct layers *l, struct item_scan *q)
+{
+    struct place_of p = {l, q->id};
+    return !l->gaps || q->order != ITEMS_BY_SCORE || gaps_narrow(l->gaps, q, has_left, &p);
 }
 
 enum status merge_scan_items(const struct layers *l, const struct item_scan *q, store_item_fn *fn, void *arg,
@@ -247,8 +294,12 @@ enum status merge_scan_items(const struct layers *l, const struct item_scan *q, 
     struct item_scan all = *q;
     all.skip = 0;
     all.limit = table_limit(q->skip, q->limit, known);
-    enum status st = store_scan_items(l->tables, &all, item_of_tables, &g, err);
-    return status_of_walk(st == ST_OK && !g.enough ? items_before(&g, NULL) : st);
+    enum status st = narrow(l, &all) ? store_scan_items(l->tables, &all, item_of_tables, &g, err) : ST_OK;
+    st = status_of_walk(st == ST_OK && !g.enough ? items_before(&g, NULL) : st);
+    if (st == ST_OK && may_learn(&g))
+        gaps_learn(l->gaps, q, g.lives ? &g.first : NULL);
+    buf_release(&g.name);
+    return st;
 }
 
 static enum status count_item(void *arg, const struct item_row *row)

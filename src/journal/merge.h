@@ -5,12 +5,14 @@
 #ifndef LARDER_JOURNAL_MERGE_H
 #define LARDER_JOURNAL_MERGE_H
 
+#include "journal/gaps.h"
 #include "journal/memtable.h"
 #include "store/store.h"
 
 struct layers {
     struct memtable *mem[2]; /* active, frozen; NULL: none */
     struct store *tables;
+    struct gaps *gaps; /* of sorted sets; NULL: none are remembered */
 };
 
 enum status merge_get_keys(const struct layers *l, const struct key_ref *refs, size_t n, store_key_fn *fn,

@@ -142,6 +142,7 @@ static void undo_failed(struct journal_store *s)
         if (p->mem == active(s))
             active_loses(s, p);
     }
+    gaps_clear(o->layers.gaps);
     o->first_pending = o->npending = 0;
     o->last_ticket = l->durable;
     owner_drop_groups(s);

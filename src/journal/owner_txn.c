@@ -88,6 +88,8 @@ enum status owner_begin(struct store *base, enum store_txn kind, const struct st
     t->rows = t->bytes = 0;
     t->entries.len = 0;
     bool others = atomic_exchange(&s->atomics.others, false);
+    if (others)
+        gaps_clear(s->owner.layers.gaps);
     if (ret_changed)
         *ret_changed = others;
     else if (others)
@@ -104,13 +106,19 @@ static void end_txn(struct journal_store *s)
         buf_release(&t->entries);
 }
 
+static void undo(struct journal_store *s, mem_mark since)
+{
+    memtable_undo(active(s), since);
+    gaps_clear(s->owner.layers.gaps);
+}
+
 void owner_rollback(struct store *base)
 {
     struct journal_store *s = journal_store_of(base);
     if (!s->owner.txn.open)
         return;
     if (s->owner.txn.writing)
-        memtable_undo(active(s), s->owner.txn.from);
+        undo(s, s->owner.txn.from);
     end_txn(s);
 }
 
@@ -209,8 +217,11 @@ static void take_changes(struct journal_store *s, struct changes *c)
     }
     for (size_t i = 0; i < c->ngone; i++)
         memtable_del_item(m, &c->gone[i], ticket);
-    for (size_t i = 0; i < c->nitems; i++)
+    for (size_t i = 0; i < c->nitems; i++) {
         memtable_put_item(m, &c->items[i], c->items[i].fresh, ticket);
+        if (c->items[i].ref.table == ITEM_ZSET)
+            gaps_put(s->owner.layers.gaps, &c->items[i]);
+    }
     for (size_t i = 0; i < c->ntrash; i++)
         memtable_add_trash(m, &c->trash[i]);
     for (size_t i = 0; i < c->ndbs; i++)
@@ -257,7 +268,7 @@ enum status owner_undo(struct store *base, struct error *err)
     struct journal_store *s = journal_store_of(base);
     struct owner_txn *t = &s->owner.txn;
     (void)err;
-    memtable_undo(active(s), t->mark.at);
+    undo(s, t->mark.at);
     if (!t->outsized)
         t->entries.len = t->mark.entries;
     t->rows = t->mark.rows;

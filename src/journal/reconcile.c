@@ -184,5 +184,6 @@ enum status reconcile_reader(struct journal_store *s, struct error *err)
         return error_set(err, ST_IO, "the database has gone back, and is being brought up to date");
     }
     s->owner.reader_proven = connection;
+    gaps_clear(s->owner.layers.gaps);
     return ST_OK;
 }

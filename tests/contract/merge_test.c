@@ -157,10 +157,40 @@ static void change_item(void)
         if (item_has(t, COLUMN_ORD))
             row.ord = roll(NAMES);
         memtable_put_item(ACTIVE, &row, item_is_fresh(&row.ref), ++w.ticket);
+        if (t == ITEM_ZSET)
+            gaps_put(w.l.gaps, &row);
         *i = (struct model_item){true, row};
     }
     if (item_has(t, COLUMN_EXPIRY))
         touch_owners(id + 1);
+}
+
+struct popped {
+    struct item_ref ref;
+    bool found;
+};
+
+static enum status note_popped(void *arg, const struct item_row *row)
+{
+    struct popped *p = arg;
+    p->ref = ref_of(ITEM_ZSET, row->ref.id - 1, place_of(&row->ref));
+    p->found = true;
+    return ST_OK;
+}
+
+/* From an end of a sorted set, several in a row: what is pending hides more and more rows of the tables. */
+static void pop(void)
+{
+    struct item_scan q = {
+        .table = ITEM_ZSET, .id = 1 + roll(IDS), .order = ITEMS_BY_SCORE, .reverse = chance(50), .limit = 1};
+    for (int64_t n = roll(4); n >= 0; n--) {
+        struct popped p = {0};
+        CHECK_OK(merge_scan_items(&w.l, &q, note_popped, &p, &err), &err);
+        if (!p.found)
+            return;
+        memtable_del_item(ACTIVE, &p.ref, ++w.ticket);
+        item_at(&w.now, ITEM_ZSET, q.id, place_of(&p.ref))->there = false;
+    }
 }
 
 static void change_rest(void)
@@ -189,8 +219,10 @@ static void change(void)
         put_key(db, n);
     else if (what < 50)
         del_key(db, n);
-    else if (what < 95)
+    else if (what < 90)
         change_item();
+    else if (what < 95)
+        pop();
     else
         change_rest();
 }
@@ -219,6 +251,7 @@ static void undo(void)
     w.doing = "undoing";
     int to = (int)roll(w.nmarks);
     memtable_undo(ACTIVE, w.marks[to].mark);
+    gaps_clear(w.l.gaps);
     w.now = w.marks[to].state;
     w.nmarks = to + 1;
 }
@@ -606,6 +639,7 @@ static void behaves_like_the_model(void)
         w.now.dbs[i] = w.tables.dbs[i] = (struct db_row){.db = i, .number = i};
     REQUIRE_OK(store_open(&o, &w.l.tables, &err), &err);
     ACTIVE = memtable_new(0);
+    w.l.gaps = gaps_new(1);
     for (w.steps = 1; w.steps <= steps_wanted && !check.checks_failed; w.steps++) {
         one_step();
         compare_all();
@@ -613,6 +647,7 @@ static void behaves_like_the_model(void)
     mem_apply_free(w.apply);
     memtable_free(ACTIVE);
     memtable_free(FROZEN);
+    gaps_free(w.l.gaps);
     store_close(w.l.tables);
 }
 
