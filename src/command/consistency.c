@@ -147,7 +147,7 @@ const struct command consistency_commands[] = {
     },
     {
         .name = "larder.read", .fn = read_command, .arity = -3, .reads_as = read_inner,
-        .flags = CMD_READONLY | CMD_SKIP_MONITOR | CMD_SKIP_SLOWLOG | CMD_MOVABLEKEYS,
+        .flags = CMD_READONLY | CMD_NOSCRIPT | CMD_SKIP_MONITOR | CMD_SKIP_SLOWLOG | CMD_MOVABLEKEYS,
         .categories = CAT_READ | CAT_SLOW,
         .keys = {{.flags = KEY_RO | KEY_ACCESS | KEY_INCOMPLETE, .unknown = true, .find = find_key, .step = 1,
                   .notes = "The keys are those of the command behind the mode."}},

@@ -28,10 +28,12 @@ void books_empty(struct books *b)
     b->folded = 0;
     b->errors.n = 0;
     b->nerrors = 0;
-    if (!b->notes && !b->lines)
+    if (!b->notes && !b->lines && !b->lost_lines)
         return;
     b->notes = b->last_note = NULL;
     b->lines = b->last_line = NULL;
+    b->line_bytes = 0;
+    b->lost_lines = 0;
     arena_reset(&b->arena);
 }
 
@@ -196,6 +198,12 @@ void books_note(struct books *b, const struct call *call, const struct books_not
 
 void books_log(struct books *b, enum log_level level, struct slice text)
 {
+    size_t n = sizeof(struct books_line) + text.n + 1;
+    if (n > BOOKS_LINE_BYTES - b->line_bytes) {
+        b->lost_lines++;
+        return;
+    }
+    b->line_bytes += n;
     struct books_line *line = arena_alloc(&b->arena, sizeof *line);
     char *copy = arena_alloc(&b->arena, text.n + 1);
     if (text.n)

@@ -85,7 +85,9 @@ struct books {
     struct error_counts errors;
     uint64_t nerrors;
     struct books_note *notes, *last_note; /* oldest first */
-    struct books_line *lines, *last_line; /* so */
+    struct books_line *lines, *last_line; /* so ... */
+    size_t line_bytes;                    /* ... with so many bytes */
+    uint64_t lost_lines;                  /* beyond BOOKS_LINE_BYTES */
     struct arena arena;                   /* of both */
 };
 
@@ -114,7 +116,8 @@ void books_count(struct books *b, enum books_kind kind, uint32_t which);
 /* Keeps a copy of the call for the slow log, the latency monitor or monitoring clients, as `as` says. */
 void books_note(struct books *b, const struct call *call, const struct books_note *as);
 
-/* Keeps a copy of the line. */
+/* Keeps a copy of the line; beyond BOOKS_LINE_BYTES, that there was one. */
+#define BOOKS_LINE_BYTES (1u << 20)
 void books_log(struct books *b, enum log_level level, struct slice text);
 
 /* Adds what was counted, other than by command and by error code. */

@@ -153,10 +153,7 @@ static bool run_inside(lua_State *L)
     if (script_run_ends(run))
         interp_raise(L, "ERR the script has ended");
     convert_push(L, buf_slice(&s->said), run->resp);
-    bool error = s->said.len > 0 && s->said.p[0] == '-';
-    if (s->said.cap > SAID_KEPT)
-        buf_release(&s->said);
-    return error;
+    return s->said.len > 0 && s->said.p[0] == '-';
 }
 
 int script_call(lua_State *L)

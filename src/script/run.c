@@ -255,8 +255,9 @@ enum status script_run(struct script_run *run, int ref, const struct slice *keys
     struct job job = {.run = run, .ref = ref, .keys = keys, .args = args, .nkeys = nkeys, .nargs = nargs};
     struct session *session = run->outer->session;
     struct executor *executor = run->outer->executor;
-    uint32_t db = session->state.db;
-    bool no_block = session->no_block;
+    const uint32_t db = session->state.db;
+    const struct consistency consistency = session->state.consistency;
+    const bool no_block = session->no_block;
     if (refuse(run))
         return ST_OK;
     run->only_reads |= run->flags & SCRIPT_NO_WRITES;
@@ -277,6 +278,9 @@ enum status script_run(struct script_run *run, int ref, const struct slice *keys
         executor->script_over(executor, run);
     session->no_block = no_block;
     session->state.db = db;
+    session->state.consistency = consistency;
+    if (run->in->scripts->said.cap > SAID_KEPT)
+        buf_release(&run->in->scripts->said);
     if (run->in->memory > run->in->memory_max / 2)
         forget_arguments(run->in);
     if (run->state == SCRIPT_FAILED) {

@@ -15,7 +15,8 @@
    stays. A crash at any moment leaves all of the call or nothing; others see nothing of it before it is
    committed. Keys expire by the batch's one clock value.
 
-   The session's database, as SELECT in the script changes it, is what it was before when the run is over. */
+   What the script's commands change about the session (SELECT: its database, READONLY: what its reads may be
+   served from) is what it was before when the run is over. */
 #ifndef LARDER_SCRIPT_RUN_H
 #define LARDER_SCRIPT_RUN_H
 

@@ -67,6 +67,9 @@ static void post_lines(const struct books *b)
         log_write(line->level, "a script says", "text=%s", log_quote(text, cap, line->text));
         mem_free(text);
     }
+    if (b->lost_lines)
+        log_warning("scripts have said more than is kept of one transaction", "lines=%llu",
+                    (unsigned long long)b->lost_lines);
 }
 
 void stats_post(struct executor *s)
@@ -90,7 +93,7 @@ void stats_post_books(struct executor *s, struct books *b)
         post_events(s, b);
     if (b->notes)
         post_notes(s, b);
-    if (b->lines)
+    if (b->lines || b->lost_lines)
         post_lines(b);
     books_empty(b);
 }

@@ -163,6 +163,10 @@ static void what_a_command_gives_a_script(void)
         "local done, e = pcall(redis.call,'incr','l') assert(not done and e:find('^WRONGTYPE')) return 'ok'",
         "assert(redis.pcall('nope').err == 'ERR Unknown Redis command called from script') return 'ok'",
         "redis.call('select',1) redis.call('set','there',1) return 'ok'",
+        "redis.call('readonly') return 'ok'",
+        "assert(redis.pcall('larder.read','strong','eval_ro','return 1','0').err:find('not allowed')) return "
+        "'ok'",
+        "assert(redis.pcall('eval_ro','return 1','0').err:find('not allowed')) return 'ok'",
         "assert(redis.call('exists','there') == 0) return 'ok'",
     };
     struct fixture f = {0};
@@ -173,6 +177,7 @@ static void what_a_command_gives_a_script(void)
     }
     check.context = NULL;
     CHECK_EQ(f.session.state.db, 0);
+    CHECK_EQ(f.session.state.consistency.mode, READ_STRONG);
     stop(&f);
 }
 
