@@ -181,7 +181,7 @@ class Script:
             self.block("else")
 
     def loop(self):
-        head = self.r.choice(["for i = 1, 3 do", "for i, k in ipairs(KEYS) do", "for i = #ARGV, 1, -1 do", "for w in ('a b c'):gmatch('%a') do"])
+        head = self.r.choice(["for i = 1, 3 do", "for i, k in ipairs(KEYS) do", "for i = math.min(#ARGV, 3), 1, -1 do", "for w in ('a b c'):gmatch('%a') do"])
         self.block(head)
 
     def guard(self):

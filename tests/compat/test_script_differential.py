@@ -24,16 +24,31 @@ FAMILIES = [name for name in grammar.FAMILIES if name not in ("connection", "tra
 
 
 def script(r, commands, pipeline, connection):
-    """The items of one script: EVAL, or a SCRIPT LOAD and an EVALSHA of it."""
+    """The items of one script: EVAL, or a SCRIPT LOAD and an EVALSHA of it, or a FUNCTION LOAD and an FCALL."""
     text, keys, argv, rule = lua_grammar.make(r, commands, r.choice([1, 1, 2, 3, 5, 8]))
     if r.random() < 0.05:
         text = r.choice([b"#!lua\n", b"#!lua flags=no-writes\n", b"#!lua flags=allow-oom\n"]) + text
     numbers = [b"%d" % len(keys), *keys, *argv]
+    if r.random() < 0.15 and not text.startswith(b"#!"):
+        yield from function(r, pipeline, connection, text, numbers, rule)
+        return
     name = r.choices([b"EVAL", b"EVAL_RO", b"EVALSHA", b"EVALSHA_RO"], [12, 1, 3, 0.3])[0]
     if name.startswith(b"EVALSHA"):
         yield Item(pipeline, connection, [b"SCRIPT", b"LOAD", text])
         text = lua_grammar.sha(text)
     yield Item(pipeline, connection, [name, text, *numbers], rule)
+
+
+def function(r, pipeline, connection, text, numbers, rule):
+    """The same text as a function of a library, and a call of it."""
+    flags = r.choice([b"", b"", b"", b"'no-writes'", b"'allow-oom', 'allow-stale'"])
+    register = b"redis.register_function"
+    if flags:
+        body = b"%s{function_name='f', callback=function(KEYS, ARGV)\n%s\nend, flags={%s}}" % (register, text, flags)
+    else:
+        body = b"%s('f', function(KEYS, ARGV)\n%s\nend)" % (register, text)
+    yield Item(pipeline, connection, [b"FUNCTION", b"LOAD", b"REPLACE", b"#!lua name=lib\n" + body])
+    yield Item(pipeline, connection, [r.choices([b"FCALL", b"FCALL_RO"], [9, 1])[0], b"f", *numbers], rule)
 
 
 def make(seed, count=COMMANDS):
