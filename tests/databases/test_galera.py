@@ -305,3 +305,42 @@ def test_nothing_is_wrong_while_nodes_fail(several, cluster):
         for server in several:
             server.stop()
         several[0].check()
+
+
+def test_scripts_and_functions_are_known_on_every_node(several):
+    """Also when they are loaded on two nodes at once, beside writes on the third."""
+    code = "#!lua name={0}\nredis.register_function('{0}', function(keys) return redis.call('INCR', keys[1]) end)"
+    stop = threading.Event()
+
+    def write():
+        with several[2].connect() as c:
+            n = 0
+            while not stop.is_set():
+                n = c("INCR", "steady")
+            return n
+
+    def load(node):
+        with several[node].connect() as c:
+            shas = [c("SCRIPT", "LOAD", f"return {i}") for i in range(5)]
+            return shas, [c.call("FUNCTION", "LOAD", code.format(f"lib{i}")).is_error for i in range(5)]
+
+    def both():
+        try:
+            return together(lambda: load(0), lambda: load(1))
+        finally:
+            stop.set()
+
+    written, loaded = together(write, both)
+    assert written > 0 and loaded[0][0] == loaded[1][0]
+    assert all(a != b for a, b in zip(loaded[0][1], loaded[1][1])), "one of the two has loaded it"
+    for i, server in enumerate(several):
+        with server.connect() as c:
+            assert [c("EVALSHA", sha, 0) for sha in loaded[0][0]] == list(range(5))
+            assert [c("FCALL", f"lib{n}", 1, f"k{n}") for n in range(5)] == [i + 1] * 5
+    with several[1].connect() as c:
+        c("SCRIPT", "FLUSH")
+        c("FUNCTION", "FLUSH")
+    for server in several:
+        with server.connect() as c:
+            assert c("SCRIPT", "EXISTS", *loaded[0][0]) == [0] * 5 and c("FUNCTION", "LIST") == []
+    several[0].check()
