@@ -25,7 +25,8 @@
 #include "exec/session.h"
 
 /* The Redis whose commands and answers these are: clients choose what they send by it. */
-#define REDIS_VERSION "7.0.15"
+#define REDIS_VERSION     "7.0.15"
+#define REDIS_VERSION_NUM (7 << 16 | 0 << 8 | 15)
 
 struct engine;
 struct view;

@@ -1,7 +1,6 @@
 /* The table `redis`. */
 #include <lauxlib.h>
 #include <lua.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -187,7 +186,6 @@ static const struct {
 
 void interp_push_api(lua_State *L)
 {
-    int major = 0, minor = 0, patch = 0;
     lua_createtable(L, 0, 32);
     luaL_register(L, NULL, functions);
     if (interp_of(L)->kind == INTERP_EVAL)
@@ -198,7 +196,6 @@ void interp_push_api(lua_State *L)
     }
     lua_pushliteral(L, REDIS_VERSION);
     lua_setfield(L, -2, "REDIS_VERSION");
-    (void)sscanf(REDIS_VERSION, "%d.%d.%d", &major, &minor, &patch);
-    lua_pushinteger(L, major << 16 | minor << 8 | patch);
+    lua_pushinteger(L, REDIS_VERSION_NUM);
     lua_setfield(L, -2, "REDIS_VERSION_NUM");
 }

@@ -120,7 +120,7 @@ static void push_keyed(struct reader *r, const char *field, bool values)
 
 static void push_verbatim(struct reader *r)
 {
-    struct slice s;
+    struct slice s = {0};
     (void)read_bulk(r, &s); /* "txt:..." */
     lua_createtable(r->L, 0, 1);
     lua_createtable(r->L, 0, 2);

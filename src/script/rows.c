@@ -17,7 +17,7 @@ static enum status get(struct view *v, enum hidden_row r, struct slice name, str
 
 static enum status put(struct view *v, enum hidden_row r, struct slice name, struct slice value)
 {
-    struct coll *c;
+    struct coll *c = NULL;
     struct coll_item item = {.name = arena_copy(view_arena(v), name),
                              .value = arena_copy(view_arena(v), value)};
     enum status st = view_hold(v, r);

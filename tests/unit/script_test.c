@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "exec/books.h"
 #include "exec/command.h"
 #include "exec/executor.h"
 #include "proto/resp_reply.h"
@@ -330,6 +331,25 @@ static void no_true_table_is_reached(void)
     stop(&f);
 }
 
+/* A script may log for ever: the books keep so much of it, and count the rest. */
+static void what_scripts_log_is_bounded(void)
+{
+    struct books b = {0};
+    char *text = mem_zalloc(BOOKS_LINE_BYTES / 2 + 1);
+    memset(text, 'x', BOOKS_LINE_BYTES / 2);
+    for (int i = 0; i < 5; i++)
+        books_log(&b, LOG_INFO, slice_of(text, BOOKS_LINE_BYTES / 2 - 100));
+    CHECK_EQ(b.lost_lines, 3);
+    CHECK_EQ(strlen(b.lines->next->text), BOOKS_LINE_BYTES / 2 - 100);
+    CHECK(!b.lines->next->next);
+    books_empty(&b);
+    CHECK(!b.lines && !b.lost_lines);
+    books_log(&b, LOG_INFO, SLICE("again"));
+    CHECK_STR(b.lines->text, "again");
+    mem_free(text);
+    books_release(&b);
+}
+
 static void bytecode_is_not_loaded(void)
 {
     struct fixture f = {0};
@@ -400,6 +420,7 @@ int main(int argc, char **argv)
     RUN(memory_runs_out);
     RUN(the_sandbox_stays_as_it_is);
     RUN(no_true_table_is_reached);
+    RUN(what_scripts_log_is_bounded);
     RUN(bytecode_is_not_loaded);
     RUN(a_process_knows_so_many_scripts);
     RUN(compiled_scripts_give_way);

@@ -81,7 +81,7 @@ static enum status flush(struct call *c)
 /* Ours: the text of a script. */
 static enum status show(struct call *c)
 {
-    struct slice text;
+    struct slice text = {0};
     struct scripts *s = scripts_of(c->executor);
     enum status st = scripts_begin(s, c->view);
     if (st == ST_OK)
