@@ -1,5 +1,6 @@
 /* The table `redis`. */
 #include <lauxlib.h>
+#include <limits.h>
 #include <lua.h>
 #include <string.h>
 
@@ -71,11 +72,18 @@ static int api_sha1hex(lua_State *L)
     return 1;
 }
 
+/* A number as an int; one that is none is INT_MIN, as x86-64 has it. */
+static int int_at(lua_State *L, int index)
+{
+    double d = lua_tonumber(L, index);
+    return d > (double)INT_MIN - 1 && d < (double)INT_MAX + 1 ? (int)d : INT_MIN;
+}
+
 static int api_setresp(lua_State *L)
 {
     if (lua_gettop(L) != 1)
         interp_raise(L, "ERR redis.setresp() requires one argument.");
-    int resp = (int)lua_tonumber(L, 1);
+    int resp = int_at(L, 1);
     if (resp != 2 && resp != 3)
         interp_raise(L, "ERR RESP version must be 2 or 3.");
     struct script_run *run = interp_of(L)->run;
@@ -88,7 +96,7 @@ static int api_set_repl(lua_State *L)
 {
     if (lua_gettop(L) != 1)
         interp_raise(L, "ERR redis.set_repl() requires two arguments.");
-    int flags = (int)lua_tonumber(L, 1);
+    int flags = int_at(L, 1);
     if (flags & ~REPL_ALL)
         interp_raise(L, "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.");
     return 0;
@@ -127,7 +135,7 @@ static int api_log(lua_State *L)
         interp_raise(L, "ERR redis.log() requires two arguments or more.");
     if (!lua_isnumber(L, -n))
         interp_raise(L, "ERR First argument must be a number (log level).");
-    int level = (int)lua_tonumber(L, -n);
+    int level = int_at(L, -n);
     if (level < LEVEL_DEBUG || level > LEVEL_WARNING)
         interp_raise(L, "ERR Invalid debug level.");
     luaL_Buffer b;

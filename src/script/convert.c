@@ -195,7 +195,8 @@ void convert_push(lua_State *L, struct slice said, int resp)
 struct writer {
     lua_State *L;
     struct reply *reply;
-    int resp; /* the script's */
+    int resp;   /* the script's */
+    size_t end; /* the reply may grow up to there */
 };
 
 static void say_value(struct writer *w);
@@ -358,6 +359,16 @@ static void say_boolean(struct writer *w, bool v)
         reply_null(w->reply);
 }
 
+/* A table that has another one many times, and that one a third, is small, and its reply is not: there is no
+   more of it than the script may have of memory. */
+static void check_size(const struct writer *w)
+{
+    if (w->reply->ops->mark(w->reply) <= w->end)
+        return;
+    lua_pushliteral(w->L, "not enough memory");
+    lua_error(w->L);
+}
+
 /* The value at the top, which is popped. */
 static void say_value(struct writer *w)
 {
@@ -369,6 +380,7 @@ static void say_value(struct writer *w)
     }
     switch (lua_type(L, -1)) {
     case LUA_TSTRING:
+        check_size(w);
         reply_bulk(w->reply, string_at(L, -1));
         break;
     case LUA_TBOOLEAN:
@@ -378,6 +390,7 @@ static void say_value(struct writer *w)
         reply_integer(w->reply, to_integer(lua_tonumber(L, -1)));
         break;
     case LUA_TTABLE:
+        check_size(w);
         if (!say_typed(w))
             say_array(w);
         break;
@@ -397,6 +410,8 @@ bool convert_is_error(lua_State *L)
 
 void convert_reply(lua_State *L, struct reply *r, int script_resp)
 {
-    struct writer w = {.L = L, .reply = r, .resp = script_resp};
+    size_t start = r->ops->mark(r), max = interp_of(L)->memory_max;
+    struct writer w = {
+        .L = L, .reply = r, .resp = script_resp, .end = max > SIZE_MAX - start ? SIZE_MAX : start + max};
     say_value(&w);
 }

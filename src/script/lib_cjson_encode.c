@@ -28,7 +28,13 @@ static void refuse(lua_State *L, int index, const char *why)
     luaL_error(L, "Cannot serialise %s: %s", luaL_typename(L, index), why);
 }
 
-/* The escape of a byte that a JSON string must not have as it is, or NULL. */
+/* What a JSON string has as it is. */
+static inline bool is_plain(unsigned char c)
+{
+    return c >= 32 && c != 127 && c != '"' && c != '\\' && c != '/';
+}
+
+/* The escape of a byte that is not plain. */
 static const char *escape_of(unsigned char c, char hex[8])
 {
     switch (c) {
@@ -49,8 +55,6 @@ static const char *escape_of(unsigned char c, char hex[8])
     case '/':
         return "\\/";
     default:
-        if (c >= 32 && c != 127)
-            return NULL;
         snprintf(hex, 8, "\\u%04x", c);
         return hex;
     }
@@ -63,9 +67,9 @@ static void add_string(struct encoder *e, int index)
     lua_out_byte(&e->out, '"');
     for (size_t i = 0; i < n; i++) {
         char hex[8];
-        const char *escape = escape_of((unsigned char)s[i], hex);
-        if (!escape)
+        if (is_plain((unsigned char)s[i]))
             continue;
+        const char *escape = escape_of((unsigned char)s[i], hex);
         lua_out_add(&e->out, s + from, i - from);
         lua_out_add(&e->out, escape, strlen(escape));
         from = i + 1;

@@ -67,7 +67,7 @@ static size_t count_pairs(lua_State *L, bool *is_array)
 static void pack_table(lua_State *L, msgpack_packer *to, int level)
 {
     bool is_array;
-    luaL_checkstack(L, 4, "in function mp_encode_lua_table_as_map");
+    luaL_checkstack(L, 6, "in function mp_encode_lua_table_as_map");
     size_t n = count_pairs(L, &is_array);
     if (is_array) {
         msgpack_pack_array(to, n);

@@ -73,6 +73,8 @@ SCRIPTS = [
     ("a script of brackets", "return select(2, loadstring('return ' .. ('('):rep(1e5)))", "too many syntax levels"),
     ("a script of tables", "return select(2, loadstring('return ' .. ('{'):rep(1e5)))", "too many syntax levels"),
     ("CVE-2021-32626: an answer without end", "local t = {} for i = 1, 2e4 do t = {t} end return {type(t)}", "table"),
+    ("a small table with a large answer", "local t = {1} for i = 1, 60 do t = {t, t} end return t", MEMORY),
+    ("one string in a large answer", "local s, t = ('x'):rep(1e6), {} for i = 1, 1e5 do t[i] = s end return t", MEMORY),
     ("arguments without end", "return redis.call('ECHO', unpack({}, 1, 7000))", "arguments must be strings or integers"),
     ("a string slice", "return ('x'):rep(1e5):byte(1, -1)", "string slice too long"),
     # memory

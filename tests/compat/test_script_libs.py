@@ -23,7 +23,8 @@ def same(oracle, subject):
     with oracle.connect() as ours, subject.connect() as theirs:
 
         def check(script, *args):
-            ours.call("EVAL", RESET, 0)
+            if "cjson" in script:
+                ours.call("EVAL", RESET, 0)
             wanted, found = ours.call("EVAL", script, 0, *args), theirs.call("EVAL", script, 0, *args)
             assert wanted.raw == found.raw, f"{script}\n{args}\nredis:  {wanted}\nlarder: {found}"
 

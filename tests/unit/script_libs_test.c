@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "check.h"
+#include "exec/executor.h"
 #include "script/interp.h"
 #include "script/libs.h"
 #include "script/scripts.h"
@@ -47,7 +48,8 @@ static int run_with(struct interp *in, int ref, size_t more)
 
 static void memory_that_runs_out_is_an_error(void)
 {
-    struct scripts scripts = {0};
+    struct executor executor = {0};
+    struct scripts scripts = {.executor = &executor};
     struct interp *in = interp_new(&scripts, INTERP_EVAL, SIZE_MAX);
     struct buf err = {0};
     int ref, next, refused = 0;
@@ -71,7 +73,8 @@ static void memory_that_runs_out_is_an_error(void)
 /* At whichever allocation that shows. */
 static void an_interpreter_that_does_not_fit_is_none(void)
 {
-    struct scripts scripts = {0};
+    struct executor executor = {0};
+    struct scripts scripts = {.executor = &executor};
     struct interp *in = NULL;
     size_t max = 0;
     for (; max < 1u << 20 && !in; max += 1009)
