@@ -1,12 +1,13 @@
 /* Payloads of FUNCTION RESTORE from whatever a client sends: as they are, and with a version and a checksum
    that fit, because few others come past those. What is read is written again as what reads the same, and
-   what is packed is unpacked as what it was. */
+   what is packed is unpacked as what it was. The first lines of libraries, too. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/lzf.h"
 #include "script/dump.h"
+#include "script/library.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -18,6 +19,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
         }                                                                                                    \
     } while (0)
 
+/* The first line of a library: what is taken has a name, and code behind it; what is not has a reply. */
+static void check_head(struct slice text)
+{
+    struct arena arena = {0};
+    struct buf err = {0};
+    struct library_head head;
+    if (library_parse(text, &arena, &head, &err)) {
+        CHECK_OR_DIE(!err.len && library_name_is_valid(head.name) && slice_is(head.engine, "lua"));
+        CHECK_OR_DIE(head.code.p[0] == '\n' && head.code.p + head.code.n == text.p + text.n);
+    } else {
+        CHECK_OR_DIE(err.len > 4 && memcmp(err.p, "ERR ", 4) == 0);
+    }
+    buf_release(&err);
+    arena_release(&arena);
+}
+
 /* Reads all of a payload, and writes what was in it. False: it is refused. */
 static bool copy_dump(struct slice payload, struct arena *arena, struct buf *to)
 {
@@ -28,6 +45,7 @@ static bool copy_dump(struct slice payload, struct arena *arena, struct buf *to)
         return false;
     while (dump_next(&r, arena, &code, &err)) {
         CHECK_OR_DIE(!err);
+        check_head(code);
         dump_add(to, code);
     }
     dump_end(to);
@@ -79,6 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(copy, data, size);
     struct slice input = slice_of(copy, size);
     check_payload(input);
+    check_head(input);
     check_packing(input);
     check_unpacking(input);
     buf_add_slice(&framed, slice_of(copy, size > 10 ? size - 10 : size)); /* seeds have a footer already */
