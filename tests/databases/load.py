@@ -10,6 +10,7 @@ be there, what is unknown may be.
 
 import collections
 import itertools
+import os
 import random
 import threading
 import time
@@ -19,6 +20,8 @@ from harness.resp import Closed, ServerError
 from .linear import INFINITY, problem
 
 NOT_DONE = (b"IOERR ", b"TRYAGAIN ", b"MISCONF ", b"READONLY ", b"EXECABORT ")
+# Where there is time: test_scripts.py has the short run. Keys that are not declared cost a second when two meet.
+SCRIPTS = 1 if os.environ.get("LARDER_HOSTILE_SECONDS") else 0
 TIMEOUT = 60.0  # a command that is not answered for so long is a failure of the test
 
 
@@ -120,7 +123,7 @@ class Counters(Workload):
     def __init__(self, careless=False):
         super().__init__(careless)
         self.acknowledged, self.unknown = collections.Counter(), collections.Counter()
-        self.roles = [(self.increment, 3), (self.increment_twice, 1)]
+        self.roles = [(self.increment, 3), (self.increment_twice, 1), (self.increment_by_script, SCRIPTS)]
 
     def increment(self, session):
         add, get = random.choice(self.COMMANDS)
@@ -132,6 +135,19 @@ class Counters(Workload):
     def increment_twice(self, session):
         add, _ = random.choice(self.COMMANDS)
         self._note(add, 2, lambda: session.transaction(add, add))
+
+    def increment_by_script(self, session):
+        """Of keys that are declared, or not; now and then in vain."""
+        add, _ = random.choice(self.COMMANDS)
+        keys = (1, add[1]) if random.random() < 0.95 else (0,)
+        in_vain = random.random() < 0.2
+        script = "#!lua flags=rollback\nredis.call(unpack(ARGV)) redis.call(unpack(ARGV)) "
+        script += "redis.call('DBSIZE') return redis.error_reply('TRYAGAIN in vain')" if in_vain else "return 1"
+        try:
+            self._note(add, 2, lambda: session("EVAL", script, *keys, *add))
+        except Failed as e:
+            if not in_vain or "in vain" not in str(e):
+                raise
 
     def _note(self, add, times, work):
         try:
@@ -164,7 +180,7 @@ class Bank(Workload):
     def __init__(self, careless=False):
         super().__init__(careless)
         self.moved = self.aborted = 0
-        self.roles = [(self.transfer, 5), (self.look, 1)]
+        self.roles = [(self.transfer, 5), (self.transfer_by_script, SCRIPTS), (self.look, 1)]
 
     def prepare(self, c):
         c("MSET", *[w for a in self.ACCOUNTS for w in (a, self.EACH)])
@@ -179,6 +195,18 @@ class Bank(Workload):
             self.aborted += 1
         else:
             self.moved += 1
+
+    SCRIPT = """
+        local source, target = ARGV[1], ARGV[2]
+        local amount = math.floor(redis.call('GET', source) * ARGV[3])
+        redis.call('DECRBY', source, amount)
+        return redis.call('INCRBY', target, amount)
+    """
+
+    def transfer_by_script(self, session):
+        words = random.sample(self.ACCOUNTS, 2)
+        keys = (2, *words) if random.random() < 0.95 else (0,)  # two that meet then wait until the database notices
+        session("EVAL", self.SCRIPT, *keys, *words, random.random())
 
     def look(self, session):
         self.verify(session)
