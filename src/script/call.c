@@ -136,6 +136,7 @@ static bool run_inside(lua_State *L)
     int argc = lua_gettop(L);
     if (!run)
         interp_raise(L, "ERR redis.call/pcall can only be called inside a script invocation");
+    script_between_calls(L, run);
     const struct command *cmd = NULL;
     const char *why = gather(L, s, argc);
     if (why) {

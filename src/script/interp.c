@@ -12,6 +12,23 @@
 
 /* ---- memory ---- */
 
+/* Lua 5.1 refuses what does not fit, however much of what there is is garbage, and its collector is lazy: it
+   begins again when there is twice as much as it has left, and falls behind where garbage is large. So a
+   running script that comes halfway from what was in use to the bound has all its garbage collected before
+   its next instruction. Where little is in use that never happens. */
+static void collect_soon(struct interp *in)
+{
+    in->collect_at = SIZE_MAX;
+    lua_sethook(in->L, script_hook, LUA_MASKCOUNT, 1);
+}
+
+void interp_collected(struct interp *in)
+{
+    size_t room = in->memory_max > in->memory ? in->memory_max - in->memory : 0;
+    size_t least = in->memory_max / 16;
+    in->collect_at = in->memory + (room / 2 > least ? room / 2 : least);
+}
+
 /* Lua's allocator. What shrinks is never refused: Lua relies on it. */
 static void *allocate(void *arg, void *p, size_t old, size_t n)
 {
@@ -27,6 +44,8 @@ static void *allocate(void *arg, void *p, size_t old, size_t n)
     if (!q)
         return n <= old ? p : NULL;
     in->memory = in->memory - old + n;
+    if (in->memory > in->collect_at && in->run)
+        collect_soon(in);
     return q;
 }
 
@@ -40,7 +59,7 @@ struct interp *interp_of(lua_State *L)
 struct interp *interp_new(struct scripts *scripts, enum interp_kind kind, size_t memory_max)
 {
     struct interp *in = mem_zalloc(sizeof *in);
-    *in = (struct interp){.kind = kind, .scripts = scripts, .memory_max = memory_max};
+    *in = (struct interp){.kind = kind, .scripts = scripts, .memory_max = memory_max, .collect_at = SIZE_MAX};
     in->L = lua_newstate(allocate, in);
     if (!in->L || lua_cpcall(in->L, sandbox_open, in) != 0) {
         interp_free(in);
@@ -123,12 +142,27 @@ void interp_forget(struct interp *in, int ref)
     in->memory_max = max;
 }
 
-void interp_collect(struct interp *in)
+/* From L, which may be a coroutine. */
+static void collect(struct interp *in, lua_State *L)
 {
     size_t max = in->memory_max;
     in->memory_max = SIZE_MAX;
-    lua_gc(in->L, LUA_GCCOLLECT, 0);
+    lua_gc(L, LUA_GCCOLLECT, 0);
     in->memory_max = max;
+    interp_collected(in);
+}
+
+void interp_collect(struct interp *in)
+{
+    collect(in, in->L);
+}
+
+bool interp_collect_due(struct interp *in, lua_State *L)
+{
+    if (in->collect_at != SIZE_MAX)
+        return false;
+    collect(in, L);
+    return true;
 }
 
 /* ---- read-only tables ---- */

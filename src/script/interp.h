@@ -36,6 +36,7 @@ struct interp {
     struct script_run *run;  /* what runs in it now; NULL: nothing */
     size_t memory;           /* bytes that Lua has */
     size_t memory_max;       /* and may have; SIZE_MAX: any. May be changed at any time */
+    size_t collect_at;       /* with so much a running script's garbage is collected; SIZE_MAX: that is due */
     int globals;             /* registry references: the true table of globals ... */
     int face;                /* ... and its face, the environment of all that scripts bring */
     bool gc_changed;         /* a script has told the collector to stop, or how fast to be (guards.h) */
@@ -58,6 +59,12 @@ void interp_forget(struct interp *in, int ref);
 /* Collects all that nothing refers to. Never raises: the collector itself may need memory for a moment, and
    gets it whatever the bound is. */
 void interp_collect(struct interp *in);
+
+/* A run begins, or the collector has done its work: says when it is to do it next. */
+void interp_collected(struct interp *in);
+
+/* From the hook: does it, if that is due. */
+bool interp_collect_due(struct interp *in, struct lua_State *L);
 
 /* ---- for C functions of the sandbox (these may raise) ---- */
 

@@ -54,26 +54,54 @@ static int end_run(lua_State *L)
     return luaL_error(L, "the script has ended");
 }
 
+/* at: what runs. */
+static void look(lua_State *L, struct script_run *run, lua_Debug *at)
+{
+    struct executor *executor = run->outer->executor;
+    executor->script_slow(executor, run);
+    run->slow_at_us = clock_mono_us() + LOOK_US;
+    if (run->state == SCRIPT_KILLED && lua_getinfo(L, "Sl", at)) {
+        snprintf(run->killed_in, sizeof run->killed_in, "%s", at->source);
+        run->killed_at = at->currentline;
+    }
+}
+
+static bool may_look(const struct script_run *run)
+{
+    return run->state == SCRIPT_RUNS && run->outer->executor->script_slow;
+}
+
+static void tend_garbage(lua_State *L, struct interp *in)
+{
+    if (interp_collect_due(in, L))
+        lua_sethook(in->L, script_hook, LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
+}
+
 /* Called now and then while a script runs, and for every instruction of one that is to end: it cannot go on,
    whatever it catches. */
 void script_hook(lua_State *L, lua_Debug *at)
 {
-    struct script_run *run = interp_of(L)->run;
+    struct interp *in = interp_of(L);
+    struct script_run *run = in->run;
     if (!run)
         return;
-    struct executor *executor = run->outer->executor;
-    if (run->state == SCRIPT_RUNS && executor->script_slow && clock_mono_us() >= run->slow_at_us) {
-        executor->script_slow(executor, run);
-        run->slow_at_us = clock_mono_us() + LOOK_US;
-        if (run->state == SCRIPT_KILLED && lua_getinfo(L, "Sl", at)) {
-            snprintf(run->killed_in, sizeof run->killed_in, "%s", at->source);
-            run->killed_at = at->currentline;
-        }
-    }
+    tend_garbage(L, in);
+    if (may_look(run) && clock_mono_us() >= run->slow_at_us)
+        look(L, run, at);
     if (script_run_ends(run)) {
         lua_sethook(L, script_hook, LUA_MASKCOUNT, 1);
         end_run(L);
     }
+}
+
+void script_between_calls(lua_State *L, struct script_run *run)
+{
+    lua_Debug caller;
+    tend_garbage(L, run->in);
+    if (run->outer->executor->clock_us >= run->slow_at_us && may_look(run) && lua_getstack(L, 1, &caller))
+        look(L, run, &caller);
+    if (script_run_ends(run))
+        end_run(L);
 }
 
 void script_run_kill(struct script_run *run, const char *why)
@@ -268,6 +296,7 @@ enum status script_run(struct script_run *run, int ref, const struct slice *keys
     run->start_us = executor->clock_us;
     run->slow_at_us = run->start_us + LOOK_US;
     run->in->memory_max = executor->config->script_memory;
+    interp_collected(run->in);
     session->no_block = true;
     const uint64_t random = executor->random;
     run->in->run = run;

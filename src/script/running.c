@@ -13,6 +13,7 @@ struct running {
     _Atomic uint32_t n;
     _Atomic int kind; /* of the first */
     atomic_bool all_end;
+    _Atomic uint64_t busy, killed; /* since the start */
 };
 
 static const char *const refusals[INTERPS] = {
@@ -55,6 +56,7 @@ void running_add(struct server *server, struct running_script *s)
     s->next = *at;
     *at = s;
     count(r, 1);
+    atomic_fetch_add(&r->busy, 1);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -75,6 +77,12 @@ uint32_t running_count(const struct server *server)
     return atomic_load(&server->running->n);
 }
 
+struct running_totals running_totals(const struct server *server)
+{
+    const struct running *r = server->running;
+    return r ? (struct running_totals){r->busy, r->killed} : (struct running_totals){0};
+}
+
 const char *running_refusal(const struct server *server)
 {
     return running_count(server) ? refusals[atomic_load(&server->running->kind)] : NULL;
@@ -83,13 +91,14 @@ const char *running_refusal(const struct server *server)
 /* What a kill came to. Later ones outweigh earlier ones. */
 enum outcome { NONE_RUNS, ALL_OF_OTHER_KIND, ALL_WROTE, KILLED };
 
-static enum outcome kill_one(struct running_script *s, enum interp_kind kind)
+static enum outcome kill_one(struct running *r, struct running_script *s, enum interp_kind kind)
 {
     if (atomic_load(&s->wrote))
         return ALL_WROTE;
     if (s->kind != kind)
         return ALL_OF_OTHER_KIND;
-    atomic_store(&s->killed, true);
+    if (!atomic_exchange(&s->killed, true))
+        atomic_fetch_add(&r->killed, 1);
     return KILLED;
 }
 
@@ -99,7 +108,7 @@ void running_kill(struct server *server, enum interp_kind kind, struct reply *re
     enum outcome best = NONE_RUNS;
     pthread_mutex_lock(&r->lock);
     for (struct running_script *s = r->first; s; s = s->next) {
-        enum outcome o = kill_one(s, kind);
+        enum outcome o = kill_one(r, s, kind);
         best = o > best ? o : best;
     }
     pthread_mutex_unlock(&r->lock);

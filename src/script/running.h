@@ -44,6 +44,12 @@ void running_remove(struct server *server, struct running_script *s);
 /* How many there are. */
 uint32_t running_count(const struct server *server);
 
+/* Since the start: how many there have been, and how many of them were ended. */
+struct running_totals {
+    uint64_t busy, killed;
+};
+struct running_totals running_totals(const struct server *server);
+
 /* What other commands are told while one is busy, "BUSY ..."; NULL: none is. */
 const char *running_refusal(const struct server *server);
 

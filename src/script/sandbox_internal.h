@@ -41,4 +41,8 @@ int interp_handle_error(lua_State *L);
 #define HOOK_INSTRUCTIONS 10000
 void script_hook(lua_State *L, lua_Debug *at);
 
+/* So, before each command that a script calls, which is few instructions and may be much time. May raise. */
+struct script_run;
+void script_between_calls(lua_State *L, struct script_run *run);
+
 #endif

@@ -43,10 +43,9 @@ static void add_text(struct buf *out, const char *name, const char *v)
 }
 
 /* A size twice: in bytes, and as name_human "1.50M". */
-static void add_bytes(struct buf *out, const char *name, uint64_t v)
+static void add_human(struct buf *out, const char *name, uint64_t v)
 {
     static const char units[] = "KMGTP";
-    add_u64(out, name, v);
     if (v < 1024) {
         buf_addf(out, "%s_human:%lluB\r\n", name, (unsigned long long)v);
         return;
@@ -56,6 +55,12 @@ static void add_bytes(struct buf *out, const char *name, uint64_t v)
     for (; scaled >= 1024 && unit + 2 < sizeof units; unit++)
         scaled /= 1024;
     buf_addf(out, "%s_human:%.2f%c\r\n", name, scaled, units[unit]);
+}
+
+static void add_bytes(struct buf *out, const char *name, uint64_t v)
+{
+    add_u64(out, name, v);
+    add_human(out, name, v);
 }
 
 static double ratio(uint64_t a, uint64_t b)
@@ -119,6 +124,23 @@ static void info_clients(struct call *c, const struct sums *t, struct buf *out)
     add_i64(out, "clients_in_timeout_table", 0);
 }
 
+static void add_script_memory(struct buf *out, const struct server *server)
+{
+    const struct script_sums t = sums_scripts(server);
+    uint64_t eval = t.vm[INTERP_EVAL], functions = t.vm[INTERP_FUNCTIONS];
+    add_u64(out, "used_memory_lua", eval);
+    add_u64(out, "used_memory_vm_eval", eval);
+    add_human(out, "used_memory_lua", eval);
+    add_u64(out, "used_memory_scripts_eval", t.script_bytes);
+    add_u64(out, "number_of_cached_scripts", t.scripts);
+    add_u64(out, "number_of_functions", t.functions);
+    add_u64(out, "number_of_libraries", t.libraries);
+    add_u64(out, "used_memory_vm_functions", functions);
+    add_bytes(out, "used_memory_vm_total", eval + functions);
+    add_u64(out, "used_memory_functions", t.library_bytes);
+    add_bytes(out, "used_memory_scripts", t.script_bytes + t.library_bytes);
+}
+
 static void info_memory(struct call *c, const struct sums *t, struct buf *out)
 {
     struct executor *s = c->executor;
@@ -136,6 +158,7 @@ static void info_memory(struct call *c, const struct sums *t, struct buf *out)
     add_u64(out, "used_memory_dataset", dataset);
     buf_addf(out, "used_memory_dataset_perc:%.2f%%\r\n", ratio(dataset, used) * 100);
     add_bytes(out, "total_system_memory", total);
+    add_script_memory(out, s->server);
     add_bytes(out, "maxmemory", 0);
     add_text(out, "maxmemory_policy", "noeviction");
     buf_addf(out, "mem_fragmentation_ratio:%.2f\r\n", ratio(rss, used));

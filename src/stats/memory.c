@@ -111,11 +111,15 @@ static enum status memory_stats(struct call *c)
     sums_gather(s->server, &t);
     const struct cache_stats *cache = &t.cache;
     size_t dataset = cache->bytes < used ? cache->bytes : used;
-    reply_map(c->reply, 10);
+    const struct script_sums scripts = sums_scripts(s->server);
+    reply_map(c->reply, 13);
     reply_pair(c->reply, "peak.allocated", t.stats.peak_memory);
     reply_pair(c->reply, "total.allocated", used);
     reply_pair(c->reply, "startup.allocated", s->server->start_memory);
     reply_pair(c->reply, "replication.backlog", 0);
+    reply_pair(c->reply, "lua.caches", scripts.script_bytes);
+    reply_pair(c->reply, "functions.caches", scripts.library_bytes);
+    reply_pair(c->reply, "script.VMs", scripts.vm[INTERP_EVAL] + scripts.vm[INTERP_FUNCTIONS]);
     reply_pair(c->reply, "overhead.total", used - dataset);
     reply_pair(c->reply, "keys.count", cache->rows);
     reply_pair(c->reply, "keys.bytes-per-key", cache->rows ? cache->bytes / cache->rows : 0);

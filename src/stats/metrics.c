@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "exec/command.h"
 #include "exec/executor.h"
+#include "script/running.h"
 #include "proto/prometheus.h"
 #include "stats/replication.h"
 #include "stats/stats.h"
@@ -243,14 +244,33 @@ static void add_cache(struct prom *p, const struct sums *t)
 
 static void add_memory(struct prom *p, struct executor *s, const struct sums *t)
 {
-    static const char *const parts[] = {"cache_rows", "collections", "changes", "memtables", "clients"};
-    const uint64_t bytes[] = {t->memory.rows, t->memory.collections, t->memory.changes, t->memory.store,
-                              t->client_memory};
+    static const char *const parts[] = {"cache_rows", "collections", "changes",
+                                        "memtables",  "clients",     "scripts"};
+    const struct script_sums scripts = sums_scripts(s->server);
+    const uint64_t bytes[] = {t->memory.rows,    t->memory.collections,
+                              t->memory.changes, t->memory.store,
+                              t->client_memory,  scripts.vm[INTERP_EVAL] + scripts.vm[INTERP_FUNCTIONS]};
     uint64_t used = executor_used_memory(s), peak = t->stats.peak_memory;
     gauge(p, "larder_memory_used_bytes", "Memory that is allocated.", used);
     gauge(p, "larder_memory_peak_bytes", "The most that it was.", peak > used ? peak : used);
     labelled(p, "larder_memory_bytes", PROM_GAUGE, "Parts of the memory that is allocated.", "part", parts,
              bytes, sizeof parts / sizeof *parts);
+}
+
+static void add_scripts(struct prom *p, const struct executor *s)
+{
+    static const char *const kinds[INTERPS] = {[INTERP_EVAL] = "eval", [INTERP_FUNCTIONS] = "functions"};
+    const struct script_sums t = sums_scripts(s->server);
+    const struct running_totals ran = running_totals(s->server);
+    labelled(p, "larder_script_memory_bytes", PROM_GAUGE, "What interpreters take, of all workers.",
+             "interpreter", kinds, t.vm, INTERPS);
+    gauge(p, "larder_scripts_cached", "Scripts that this process knows.", t.scripts);
+    gauge(p, "larder_functions", "Functions that may be called.", t.functions);
+    gauge(p, "larder_function_libraries", "Their libraries.", t.libraries);
+    counter(p, "larder_scripts_busy_total", "Scripts that ran for longer than busy-reply-threshold.",
+            ran.busy);
+    counter(p, "larder_scripts_killed_total", "Those of them that SCRIPT KILL or FUNCTION KILL ended.",
+            ran.killed);
 }
 
 /* ---- connections ---- */
@@ -331,6 +351,7 @@ void metrics_render(struct executor *s, struct buf *out)
     add_keys(&p, s);
     add_cache(&p, &t);
     add_memory(&p, s, &t);
+    add_scripts(&p, s);
     add_connections(&p, s, &t);
     add_expiry(&p, &t);
     add_backlog(&p, s);

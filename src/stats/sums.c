@@ -2,6 +2,9 @@
 
 #include "engine/recent.h"
 #include "exec/command.h"
+#include "script/cache.h"
+#include "script/library.h"
+#include "script/scripts.h"
 #include "store/shared.h"
 
 static void add_counts(uint64_t *to, const uint64_t *from, size_t n)
@@ -169,4 +172,36 @@ void sums_command_times(const struct executor *s, int index, struct histogram_vi
     for (size_t i = 0; i < s->books.ncalls; i++)
         if (s->books.calls[i].command == (uint32_t)index)
             histogram_view_add(add_to, (uint64_t)s->books.calls[i].us, s->books.calls[i].times);
+}
+
+/* ---- scripts ---- */
+
+static void add_libraries(struct script_sums *t, const struct libraries *ls)
+{
+    uint64_t n = 0, bytes = 0;
+    for (size_t i = 0; i < ls->n; i++) {
+        n += ls->all[i]->current;
+        bytes += ls->all[i]->current ? ls->all[i]->name.n + ls->all[i]->code.n : 0;
+    }
+    t->libraries = n > t->libraries ? n : t->libraries;
+    t->library_bytes = bytes > t->library_bytes ? bytes : t->library_bytes;
+    t->functions = ls->functions.count > t->functions ? ls->functions.count : t->functions;
+}
+
+struct script_sums sums_scripts(const struct server *all)
+{
+    struct script_sums t = {0};
+    if (all->script_cache) {
+        struct script_cache_size size = script_cache_size(all->script_cache);
+        t.scripts = size.scripts;
+        t.script_bytes = size.bytes;
+    }
+    for (uint32_t i = 0; i < all->nexecutors; i++) {
+        const struct scripts *s = all->executors[i]->scripts;
+        for (int kind = 0; s && kind < INTERPS; kind++)
+            t.vm[kind] += s->interps[kind] ? s->interps[kind]->memory : 0;
+        if (s && s->libraries)
+            add_libraries(&t, s->libraries);
+    }
+    return t;
 }

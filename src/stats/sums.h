@@ -5,6 +5,7 @@
 
 #include "engine/engine.h"
 #include "exec/executor.h"
+#include "script/interp.h"
 #include "store/store.h"
 
 struct sums {
@@ -18,6 +19,14 @@ struct sums {
     size_t client_memory;
     uint32_t nsessions, nwaiters;
 };
+
+/* What scripts take. A worker's libraries are those that it has seen last: of all workers, the most. */
+struct script_sums {
+    uint64_t vm[INTERPS]; /* bytes of all interpreters of a kind */
+    uint64_t scripts, script_bytes;
+    uint64_t libraries, functions, library_bytes;
+};
+struct script_sums sums_scripts(const struct server *all);
 
 void sums_gather(struct server *all, struct sums *ret);
 

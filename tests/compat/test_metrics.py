@@ -22,7 +22,8 @@ METRIC = re.compile(r"\b(?:larder|process)_[a-z_]+\b")
 NOT_SHOWN = {
     "larder_cache_rows", "larder_memory_peak_bytes", "larder_sweep_passes_total", "process_max_fds",
     "process_start_time_seconds", "process_threads", "process_virtual_memory_bytes", "larder_replica_connected",
-    "larder_replica_failures_total",
+    "larder_replica_failures_total", "larder_script_memory_bytes", "larder_scripts_cached", "larder_functions",
+    "larder_function_libraries", "larder_scripts_busy_total", "larder_scripts_killed_total",
 }  # fmt: skip
 
 
