@@ -45,7 +45,7 @@ struct books_event {
 /* Error replies by their code, for INFO errorstats. */
 struct error_counts {
     struct error_count {
-        char code[24];
+        char code[32];
         uint64_t count;
     } at[64];
     uint32_t n;

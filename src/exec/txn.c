@@ -260,10 +260,12 @@ static enum status run_queue(struct call *c)
     }
     s->state.txn.phase = TXN_RUNNING;
     const struct session_state before = session_keep(s);
+    const uint64_t errors = c->reply->errors;
     enum status st = ST_OK;
     reply_array(c->reply, n);
     for (size_t i = 0; i < n && st == ST_OK; i++)
         st = command_run_step(c, queue[i].cmd, queue[i].argv, queue[i].argc);
+    c->reply->errors = errors; /* each command's are counted as its own */
     if (st != ST_OK)
         session_restore(s, &before);
     session_let_go(s);

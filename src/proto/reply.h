@@ -41,7 +41,8 @@ struct reply {
     int resp;        /* 2 or 3: for the few commands whose content, not form, differs */
     uint64_t errors; /* how many errors were said: command statistics compare before and after */
     bool told;       /* the last of them was counted already: a script passes it on */
-    char code[24];   /* of the last error: its first word */
+    char code[31]; /* of the last error: its first word, if that is no longer than Redis takes one for a code
+                    */
 };
 
 static inline void reply_simple(struct reply *r, const char *s)
@@ -54,12 +55,15 @@ static inline void reply_ok(struct reply *r)
     r->ops->simple(r, SLICE("OK"));
 }
 
-/* Counts an error; reply_error and reply_errorf do. */
+/* Counts an error; reply_error and reply_errorf do. A text without a code, which a script may have, counts as
+   "ERR". */
 static inline void reply_note_error(struct reply *r, const char *s)
 {
     size_t n = strcspn(s, " ");
-    if (n > sizeof r->code - 1)
-        n = sizeof r->code - 1;
+    if (s[n] == '\0' || n > sizeof r->code - 1) {
+        s = "ERR";
+        n = 3;
+    }
     memcpy(r->code, s, n);
     r->code[n] = '\0';
     r->errors++;

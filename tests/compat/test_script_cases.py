@@ -1,4 +1,6 @@
-"""Scripts whose texts and arguments are too large for a transcript, and what they write to the log."""
+"""Scripts whose texts and arguments are too large for a transcript, what is counted of them, and what they write to the log."""
+
+import re
 
 import pytest
 
@@ -48,6 +50,63 @@ def test_large(name, oracle, subject):
             reply, more = c.pipeline([["EVAL", script, len(keys), *keys, *args], ["DBSIZE"]])
             replies.append((reply.raw, more.raw))
     assert replies[0] == replies[1]
+
+
+def script(text, *args, name="EVAL"):
+    return [name, text, 0, *args]
+
+
+# What is counted of errors: commands that run one after the other, with the key s that is no number.
+COUNTED = [
+    [["MULTI"], ["INCR", "s"], ["EXEC"]],
+    [["MULTI"], script("error('x')"), ["EXEC"]],
+    [["MULTI"], script("return redis.call('incr', 's')"), ["EXEC"]],
+    [["MULTI"], script("return redis.pcall('incr', 's')"), ["EXEC"]],
+    [["MULTI"], ["EVALSHA", "f" * 40, "0"], ["EXEC"]],
+    [script("return redis.pcall('incr', 's')")],
+    [script("return {1, redis.pcall('incr', 's')}")],
+    [script("redis.pcall('incr', 's') return 1")],
+    [script("return redis.call('incr', 's')")],
+    [script("error('x')")],
+    [script("return {err = 'X y'}")],
+    [script("return {err = 'X'}")],
+    [script("return {1, {err = 'X y'}}")],
+    [script("return {err = ('x'):rep(200)}")],
+    [script("return {err = ('x'):rep(30) .. ' y'}")],
+    [script("return {err = ('x'):rep(31) .. ' y'}")],
+    [script("return redis.error_reply('MY')")],
+    [script("return redis.error_reply()")],
+    [script("return redis.call('nosuch')")],
+    [script("return redis.pcall('nosuch')")],
+    [script("redis.pcall('nosuch') redis.pcall('get') redis.pcall() redis.pcall('multi') return 1")],
+    [script("redis.pcall('set', 'a', 'b') return 1", name="EVAL_RO")],
+    [script("return redis.call('set', 'a', 'b')", name="EVAL_RO")],
+    [script("#!lua\nreturn 1", name="EVAL_RO")],
+    [script("x x")],
+    [["EVAL", "return 1", "x"], ["EVAL", "return 1"], ["EVALSHA", "f" * 40, "0"], ["SCRIPT", "LOAD", "x x"], ["FCALL", "x", 0]],
+    [script("local ok, e = pcall(redis.call, 'incr', 's') return e")],
+    [script("local ok, e = pcall(redis.call, 'incr', 's') error(e)")],
+    [script("local e = redis.pcall('incr', 's') error(e)")],
+    [script("local e = redis.pcall('incr', 's') e.err = 'CHANGED x' return e")],
+]
+
+
+def counts(server, commands):
+    """Calls, refusals and failures by command, and errors by their code."""
+    with server.connect() as c:
+        c("FLUSHALL")
+        c("SET", "s", "x")
+        c("CONFIG", "RESETSTAT")
+        for args in commands:
+            c.call(*args)
+        text = (c("INFO", "commandstats") + c("INFO", "errorstats")).decode()
+    lines = (re.sub(r"usec[a-z_]*=[0-9.]+,", "", line) for line in text.split("\r\n"))
+    return sorted(line for line in lines if re.match("cmdstat_(?!config|info)|errorstat_", line))
+
+
+@pytest.mark.parametrize("commands", COUNTED, ids=[str(commands)[:70] for commands in COUNTED])
+def test_statistics(commands, oracle, subject):
+    assert counts(subject, commands) == counts(oracle, commands)
 
 
 def test_log(fleet):
