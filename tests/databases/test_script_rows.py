@@ -224,3 +224,18 @@ def test_libraries_survive(fleet, mode):
     larder.start()
     with larder.connect() as c:
         assert names(c) == []
+
+
+def test_a_server_that_only_reads(fleet, data):
+    """It runs what the others load; what it is told itself it knows alone."""
+    a, b = fleet.larder(data=data), fleet.larder("--read-only", data=data)
+    with a.connect() as writer, b.connect() as reader:
+        sha = sha_of(writer, "return 1")
+        writer("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function{function_name='f', callback=function() return 2 end, flags={'no-writes'}}")
+        assert reader("EVALSHA_RO", sha, 0) == 1 and reader("FCALL_RO", "f", 0) == 2
+        own = sha_of(reader, "return 3")
+        assert reader("EVALSHA_RO", own, 0) == 3 and known(reader, sha, own) == [1, 1] and known(writer, sha, own) == [1, 0]
+        for refused in ("SCRIPT", "FLUSH"), ("FUNCTION", "FLUSH"), ("FUNCTION", "LOAD", library("x", 1)):
+            assert reader.error(*refused).startswith("READONLY"), refused
+        writer("SCRIPT", "FLUSH")
+        assert reader.error("EVALSHA_RO", sha, 0) == reader.error("EVALSHA_RO", own, 0) == NOSCRIPT
