@@ -168,7 +168,7 @@ static int base_xpcall(lua_State *L)
 {
     luaL_checkany(L, 2);
     lua_settop(L, 2);
-    if (lua_isfunction(L, 2))
+    if (lua_isfunction(L, 2) && lua_tocfunction(L, 2) != interp_handle_error) /* which looks at its caller */
         lua_pushcclosure(L, handle_error, 1);
     lua_insert(L, 1);
     int rc = lua_pcall(L, 0, LUA_MULTRET, 1);
