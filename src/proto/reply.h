@@ -41,8 +41,7 @@ struct reply {
     int resp;        /* 2 or 3: for the few commands whose content, not form, differs */
     uint64_t errors; /* how many errors were said: command statistics compare before and after */
     bool told;       /* the last of them was counted already: a script passes it on */
-    char code[31]; /* of the last error: its first word, if that is no longer than Redis takes one for a code
-                    */
+    char code[31];   /* of the last error: its first word, or ERR (a longer one is no code for Redis) */
 };
 
 static inline void reply_simple(struct reply *r, const char *s)
