@@ -41,7 +41,7 @@ static enum status run(struct call *c, bool by_sha, bool only_reads)
 {
     struct scripts *s = scripts_of(c->executor);
     struct buf err = {0};
-    int nkeys;
+    int nkeys = 0;
     command_tell_monitors(c);
     if (!count_keys(c, &nkeys))
         return ST_OK;
