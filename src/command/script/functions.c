@@ -392,7 +392,7 @@ static void reply_not_found(struct call *c, const struct libraries *ls)
 static enum status call_function(struct call *c, bool only_reads)
 {
     struct libraries *ls;
-    int nkeys;
+    int nkeys = 0;
     command_tell_monitors(c);
     enum status st = open_libraries(c, &ls);
     if (st != ST_OK || !ls)
