@@ -344,3 +344,28 @@ def test_scripts_and_functions_are_known_on_every_node(several):
         with server.connect() as c:
             assert c("SCRIPT", "EXISTS", *loaded[0][0]) == [0] * 5 and c("FUNCTION", "LIST") == []
     several[0].check()
+
+
+def test_what_scripts_take_back_stays_taken_back(several):
+    """Rows that were in a node's transaction by then, beside scripts on the others; keys that were declared and not."""
+    flag = "#!lua flags=rollback\n"
+    script = "redis.call('INCR', KEYS[1] or 'a') redis.call('HINCRBY', 'h', 'f', 1) redis.call('KEYS', '*') redis.call('INCR', 'n') "
+    keys = [(3, "a", "h", "n"), (0,)]
+
+    def work(node):
+        kept = 0
+        with several[node].connect() as c:
+            for i in range(20):
+                vain = ("EVAL", flag + script + "return redis.error_reply('MY own')", *keys[i % 2])
+                done = ("EVAL", flag + script + "return 1", *keys[i // 2 % 2])
+                replies = c.pipeline([vain, done, ("MULTI",), ("INCR", "m"), vain, done, ("EXEC",)])
+                assert replies[0].value == b"MY own" and replies[1].plain() == 1, replies
+                assert [one.is_error for one in replies[-1].value] == [False, True, False], replies
+                kept += 2
+        return kept
+
+    kept = sum(together(*(lambda node=node: work(node) for node in range(3))))
+    with several[0].connect() as c:
+        assert c("MGET", "a", "n", "m") == [b"%d" % kept, b"%d" % kept, b"%d" % (kept // 2)]
+        assert c("HGET", "h", "f") == b"%d" % kept and c("DBSIZE") == 4
+    several[0].check()
