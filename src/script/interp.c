@@ -40,7 +40,7 @@ static void *allocate(void *arg, void *p, size_t old, size_t n)
     }
     if (n > old && (in->memory > in->memory_max || n - old > in->memory_max - in->memory))
         return NULL;
-    void *q = realloc(p, n);
+    void *q = p ? realloc(p, n) : malloc(n); /* malloc is the faster one for what is new */
     if (!q)
         return n <= old ? p : NULL;
     in->memory = in->memory - old + n;
