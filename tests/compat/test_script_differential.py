@@ -40,15 +40,17 @@ def script(r, commands, pipeline, connection):
 
 
 def function(r, pipeline, connection, text, numbers, rule):
-    """The same text as a function of a library, and a call of it."""
+    """The same text as a function of a library, and a call of it. Each has a name of its own: a library that cannot be
+    loaded leaves the one before, whose replies are compared by another rule."""
+    name = b"f" + lua_grammar.sha(text)
     flags = r.choice([b"", b"", b"", b"'no-writes'", b"'allow-oom', 'allow-stale'"])
     register = b"redis.register_function"
     if flags:
-        body = b"%s{function_name='f', callback=function(KEYS, ARGV)\n%s\nend, flags={%s}}" % (register, text, flags)
+        body = b"%s{function_name='%s', callback=function(KEYS, ARGV)\n%s\nend, flags={%s}}" % (register, name, text, flags)
     else:
-        body = b"%s('f', function(KEYS, ARGV)\n%s\nend)" % (register, text)
+        body = b"%s('%s', function(KEYS, ARGV)\n%s\nend)" % (register, name, text)
     yield Item(pipeline, connection, [b"FUNCTION", b"LOAD", b"REPLACE", b"#!lua name=lib\n" + body])
-    yield Item(pipeline, connection, [r.choices([b"FCALL", b"FCALL_RO"], [9, 1])[0], b"f", *numbers], rule)
+    yield Item(pipeline, connection, [r.choices([b"FCALL", b"FCALL_RO"], [9, 1])[0], name, *numbers], rule)
 
 
 def make(seed, count=COMMANDS):
