@@ -383,7 +383,7 @@ def test_a_script_of_http_answers_behind_others(fleet):
     server = fleet.new(HttpLarder, *OPTIONS).start()
     with server.http() as h, server.connect() as other, server.http() as second:
         answers = []
-        thread = threading.Thread(target=lambda: answers.append(h.post("/", ["EVAL", A_WHILE, 1, "k", 300])))
+        thread = threading.Thread(target=lambda: answers.append(h.post("/", ["EVAL", A_WHILE, 1, "k", 1000])))
         thread.start()
         wait.until(lambda: is_busy(other), "the script to be busy")
         assert second.get("/keys/k").status == 503
