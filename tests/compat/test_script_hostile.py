@@ -95,8 +95,8 @@ SCRIPTS = [
         return redis.call('ECHO', 'x')""", None),
     ("the collector stopped", "collectgarbage('stop') collectgarbage('setpause', 1e6) return 1", "1"),
     ("and what comes after it", "for i = 1, 40 do local s = ('xxxxxxxx'):rep(2e5) end return 1", "1"),
-    ("garbage beside much that lives", """local keep = {} for i = 1, 10000 do keep[i] = i .. ('x'):rep(1000) end
-        for i = 1, 50000 do local s = i .. ('y'):rep(200) end return #keep""", "10000"),
+    ("garbage beside much that lives", """local keep = {} for i = 1, 60000 do keep[i] = {i, i, i} end
+        for i = 1, 300000 do local t = {i} end return #keep""", "60000"),
     ("a huge error", "error(('x'):rep(1e6))", "xxx"),
     ("a huge error reply", "return redis.error_reply(('x'):rep(1e6))", "xxx"),
     # errors that are none
