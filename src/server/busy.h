@@ -23,9 +23,9 @@
      wait until it ends.
    - A crash of the server leaves nothing of the script and its batch; one of the database ends the script
    with the next command that it calls. A script that waits inside the database is bounded by store-timeout.
-   One that has written holds its transaction, and what that has locked, until it ends; so it does with what calls
-     before it in its batch have written, who wait with it: on a shared database other workers and servers may
-     then wait for those rows, inside the database, for up to store-timeout. */
+   One that has written holds its transaction, and what that has locked, until it ends; so it does with what
+   calls before it in its batch have written, who wait with it: on a shared database other workers and servers
+   may then wait for those rows, inside the database, for up to store-timeout. */
 #ifndef LARDER_SERVER_BUSY_H
 #define LARDER_SERVER_BUSY_H
 
