@@ -394,7 +394,13 @@ def test_a_script_of_http_answers_behind_others(fleet):
         answers = []
         thread = threading.Thread(target=lambda: answers.append(h.post("/", ["EVAL", FOR_EVER, 0])))
         thread.start()
-        wait.until(lambda: is_busy(other), "the script to be busy")
+
+        def seen():
+            """By one client after the other: one whose PING ran in the script's own transaction waits with that."""
+            with contextlib.suppress(TimeoutError), server.connect(timeout=0.5) as c:
+                return is_busy(c)
+
+        wait.until(seen, "the script to be busy")
         assert second.get("/keys/k").status == 503
         assert other("SCRIPT", "KILL") == b"OK"
         thread.join()
