@@ -215,8 +215,7 @@ static void run_to_reply(struct job *job)
         reply_errorf(r, "ERR %s script: %s", lua_tostring(L, -1), run->name);
     }
     lua_settop(L, 0);
-    if (script_run_ends(run))
-        lua_sethook(L, script_hook, LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
+    lua_sethook(L, script_hook, LUA_MASKCOUNT, HOOK_INSTRUCTIONS); /* it may wait for garbage, or the end */
 }
 
 /* ---- what is undone ---- */

@@ -1,5 +1,6 @@
 /* Scripts in an executor without a server: what values become on their way in and out, what ends a run, what
    an interpreter keeps, and which scripts a process knows. */
+#include <lua.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -9,6 +10,7 @@
 #include "proto/resp_reply.h"
 #include "script/cache.h"
 #include "script/run.h"
+#include "script/sandbox_internal.h"
 #include "script/scripts.h"
 #include "stats/stats.h"
 #include "world.h"
@@ -252,7 +254,7 @@ static void a_failing_database_ends_it(void)
     stop(&f);
 }
 
-/* Memory is bounded; the interpreter is of use afterwards, and gives back what it had. */
+/* Memory is bounded; the interpreter is of use afterwards, as fast as before, and gives back what it had. */
 static void memory_runs_out(void)
 {
     static const char *const scripts[] = {
@@ -263,6 +265,7 @@ static void memory_runs_out(void)
         "local s = ('x'):rep(5e6) local t = {} for i = 1, 100 do t[i] = s .. i end return t",
         "local function f() return {f()} end return f()",
         "local t = {} for i = 1, 1e6 do t[i] = coroutine.create(function() end) end",
+        "error(string.rep('x', 7 * 2^20))",
     };
     struct fixture f = {0};
     REQUIRE(start(&f));
@@ -270,6 +273,7 @@ static void memory_runs_out(void)
         check.context = scripts[i];
         const char *reply = eval(&f, 2, scripts[i]);
         CHECK(strstr(reply, "not enough memory") || strstr(reply, "stack overflow"));
+        CHECK_EQ(lua_gethookcount(f.executor.scripts->interps[INTERP_EVAL]->L), HOOK_INSTRUCTIONS);
         CHECK(eval(&f, 2, "return redis.call('incr','n')")[0] == ':');
     }
     check.context = NULL;
