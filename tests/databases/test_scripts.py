@@ -14,7 +14,7 @@ from harness.resp import Closed, ServerError, encode
 
 ROLLBACK = "#!lua flags=rollback\n"
 SERVERS = 4
-CLIENTS = 6
+CLIENTS = 4
 SECONDS = float(os.environ.get("LARDER_SCRIPT_SECONDS", 1))
 
 
@@ -185,7 +185,7 @@ class Teller(threading.Thread):
         giver, taker = self.random.sample(ACCOUNTS, 2)
         own = f"count{self.number}"
         words = [giver, taker, self.random.randint(1, 100), own]
-        declared = self.random.random() < 0.9
+        declared = self.random.random() < 0.95
         script = IN_VAIN if self.random.random() < 0.2 else TRANSFER
         call = ("EVAL", script, 4, giver, taker, "moved", own, *words) if declared else ("EVAL", script, 0, *words)
         self.uncertain += 1  # until it is known
