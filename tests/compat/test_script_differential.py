@@ -5,6 +5,7 @@ those that matter. LARDER_LONG=1 runs many more, on seeds of its own each time (
 """
 
 import dataclasses
+import functools
 import os
 import random
 import time
@@ -12,7 +13,7 @@ import time
 import pytest
 
 from compat import grammar, lua_grammar
-from harness import differential
+from harness import differential, servers
 from harness.differential import Item
 
 LONG = os.environ.get("LARDER_LONG") == "1"
@@ -122,10 +123,17 @@ def check(seed, items, oracle, subject):
     )
 
 
+@pytest.fixture(scope="module")
+def unused(shared_fleet):
+    """A server without rows that other tests have left: SCAN passes over those that wait for the sweeper, and one call
+    of it would not be enough here."""
+    return functools.cache(lambda *options: shared_fleet.new(servers.Larder, *options))
+
+
 @pytest.mark.parametrize("seed", SEEDS)
-def test_random_scripts(seed, oracle, subjects):
+def test_random_scripts(seed, oracle, unused):
     uncached = ["--cache-memory", "0", "--page-cache", "64kb"] if seed % 4 == 3 else []
-    check(seed, make(seed), oracle, subjects(*uncached))
+    check(seed, make(seed), oracle, unused(*uncached))
 
 
 @pytest.mark.parametrize("seed", SEEDS[:3])
