@@ -112,6 +112,29 @@ def test_an_error_takes_back_what_is_in_the_transaction(fleet, data, keys):
         assert c("DBSIZE") == 4 and c("MGET", "a", "b") == [b"3", b"4"]
 
 
+def test_servers_that_wait_for_each_other_do_not_wait_for_long(fleet, data):
+    """Two scripts have a key each and come to the other's, which neither declares. It does not take a database that looks for
+    such pairs now and then to part them."""
+    if data.kind == "postgres":
+        setting = "ALTER DATABASE %I SET deadlock_timeout = %L"
+        data.query(f"DO $$ BEGIN EXECUTE format('{setting}', current_database(), '1h'); END $$")
+    both = [fleet.larder("--workers", "1", data=data) for _ in range(2)]
+    script = """
+        redis.call('INCR', ARGV[1])
+        local function now() local t = redis.call('TIME') return t[1] * 1000 + t[2] / 1000 end
+        local start = now()
+        while now() < start + 300 do end
+        return redis.call('INCR', ARGV[2])
+    """
+    with both[0].connect() as one, both[1].connect() as other:
+        for _ in range(3):
+            one.send(encode(["EVAL", script, 0, "a", "b"]))
+            other.send(encode(["EVAL", script, 0, "b", "a"]))
+            assert not one.read().is_error and not other.read().is_error
+        assert one("MGET", "a", "b") == [b"6", b"6"]
+        assert conflicts(one) + conflicts(other) > 0
+
+
 def test_commands_for_which_the_workers_stand_still(fleet, data):
     server = fleet.larder("--workers", "4", data=data)
     with server.connect() as c:

@@ -5,9 +5,10 @@
    lock for each of STRIPES classes of keys, by their hash, so that their number is bounded: advisory locks on
    PostgreSQL, the rows of larder_lock on MariaDB. The keys that are known before are locked in one order, in
    the round trip that begins the transaction and reads them; those that turn up later, when they are read.
-   Of two transactions that wait for each other then, the database ends one (ST_CONFLICT). Besides, all
-   transactions that write share one more lock, which one that changes whole databases takes alone. Key rows
-   are also locked as rows, for applications that write to them without asking for any of this.
+   Of two transactions that wait for each other then, the database ends one (ST_CONFLICT); PostgreSQL would
+   take a second to look, and ends one that has waited for a moment. Besides, all transactions that write
+   share one more lock, which one that changes whole databases takes alone. Key rows are also locked as rows,
+   for applications that write to them without asking for any of this.
 
    A transaction that only reads sees one snapshot and locks nothing; one that only reads the rows of the
    keys that it has declared is a single statement (remote_brief.c).
@@ -47,10 +48,22 @@ static void add_lock(struct rstore *s, enum remote_statement which)
     remote_add(s->conn, &r);
 }
 
-/* Locks those of the wanted stripes that are not locked yet, in ascending order. */
+/* The highest stripe that is locked; -1: none is. */
+static int64_t highest_locked(const struct rstore *s)
+{
+    int64_t k = STRIPES - 1;
+    while (k >= 0 && !(s->stripes[k / 64] & (uint64_t)1 << k % 64))
+        k--;
+    return k;
+}
+
+/* Locks those of the wanted stripes that are not locked yet, in ascending order. Who waits for one that is
+   below another which it has may be waited for in turn. Where the database takes its time to see that, it is
+   not waited for: the transaction is tried again, with its locks in order, long before. */
 static void lock_stripes(struct rstore *s, const uint64_t wanted[STRIPES / 64])
 {
     int64_t *numbers = arena_alloc(&s->arena, STRIPES * sizeof *numbers);
+    const int64_t highest = highest_locked(s);
     size_t found = 0;
     for (unsigned k = 0; k < STRIPES; k++) {
         uint64_t bit = (uint64_t)1 << k % 64;
@@ -63,7 +76,13 @@ static void lock_stripes(struct rstore *s, const uint64_t wanted[STRIPES / 64])
         return;
     const struct param p[] = {param_i64s(numbers)};
     struct request r = {.text = rtext(s, R_LOCK_STRIPES), .params = p, .nparams = 1, .nrows = found};
+    const bool hurry = numbers[0] < highest && rtext(s, R_HURRY);
+    s->hurries |= hurry;
+    if (hurry)
+        add_lock(s, R_HURRY);
     remote_add(s->conn, &r);
+    if (hurry)
+        add_lock(s, R_HURRY_OFF);
 }
 
 static void add_stripes(uint64_t stripes[STRIPES / 64], const struct key_ref *refs, size_t n)

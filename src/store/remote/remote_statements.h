@@ -45,6 +45,9 @@ enum remote_statement {
     R_LOCK_ALL,
     R_LOCK_SOME,
     R_LOCK_STRIPES,
+    R_HURRY, /* locks of the transaction from now on are had soon or not at all; NULL: the database tells at
+                once that two wait for each other */
+    R_HURRY_OFF, /* from now on they are waited for as ever */
     R_LOAD_DBS,
     R_BRIEF, /* the clock and a database's number, in a row without a key; keys of it in the others */
     R_GET_KEYS_LOCKED,

@@ -51,6 +51,9 @@ enum status rstore_run(struct rstore *s, struct error *err)
     enum status st = remote_run(s->conn, err);
     if (st == ST_OK && s->holds && s->lease && s->conn->round_trips > before)
         lease_renew(s->lease, asked_us);
+    if (st == ST_BUSY && s->hurries)
+        err->code = st = ST_CONFLICT;
+    s->hurries = false;
     if (st == ST_CONFLICT && s->shared && clock_mono_us() >= s->give_up_us)
         err->code = st = ST_BUSY; /* it has been tried for long enough */
     if (s->failed == ST_OK)

@@ -76,6 +76,7 @@ struct rstore {
     int64_t give_up_us;             /* when that is told rather than tried again */
     uint64_t stripes[STRIPES / 64]; /* that are locked */
     uint64_t again[STRIPES / 64];   /* that a transaction had which was ended so */
+    bool hurries;                   /* a lock is asked for that may not be had (R_HURRY) */
     bool everything;                /* all of them are */
     struct db_row *told;            /* the databases as the caller knows them */
     bool told_valid;

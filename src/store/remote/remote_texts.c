@@ -103,6 +103,8 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
         [R_LOCK_SOME] = "SELECT 1 WHERE pg_advisory_xact_lock_shared(" PG_LOCK("1818324579") ") IS NULL",
         [R_LOCK_STRIPES] = "SELECT 1 FROM unnest($1) AS u (n)"
                            " WHERE pg_advisory_xact_lock(" PG_LOCK("1818324600 + u.n") ") IS NULL",
+        [R_HURRY] = "SET LOCAL lock_timeout = 20",
+        [R_HURRY_OFF] = "SET LOCAL lock_timeout = DEFAULT",
         /* With every transaction: numeric sums only where there are counts, the clock once. */
         [R_LOAD_DBS] = "SELECT d.db, d.number, d.keys + coalesce(c.keys, 0), d.expires + coalesce(c.expires, 0),"
                        " (SELECT " PG_CLOCK ") FROM larder_db AS d LEFT JOIN (SELECT number,"
