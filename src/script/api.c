@@ -67,6 +67,8 @@ static int api_sha1hex(lua_State *L)
     size_t n = 0;
     const char *bytes = lua_tolstring(L, 1, &n);
     char sha[SCRIPT_SHA_CHARS + 1];
+    if (n >= MUCH_BYTES)
+        script_before_much(L);
     script_sha1(slice_of(bytes ? bytes : "", n), sha);
     lua_pushstring(L, sha);
     return 1;

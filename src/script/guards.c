@@ -6,6 +6,8 @@
      table.insert    moves 2^31 values that are not there, likewise
      collectgarbage  stops the collector for all scripts to come
 
+   Those that go through much let the script be ended before.
+
    The pattern functions and rep stay Lua's: they are called in the frame of the guard, so that errors name
    them as ever. */
 #include "script/guards.h"
@@ -18,6 +20,7 @@
 #include <lua.h>
 
 #include "script/interp.h"
+#include "script/sandbox_internal.h"
 
 /* Each level of a pattern takes up to 200 bytes of the C stack. */
 #define PATTERN_LEVELS 10000
@@ -69,9 +72,16 @@ static int go_on(lua_State *L)
     return lua_tocfunction(L, lua_upvalueindex(1))(L);
 }
 
+static bool is_long(lua_State *L, int index)
+{
+    return lua_type(L, index) == LUA_TSTRING && lua_objlen(L, index) >= MUCH_BYTES;
+}
+
 static int guard_pattern(lua_State *L)
 {
     size_t n;
+    if (is_long(L, 1))
+        script_before_much(L);
     if (lua_type(L, 2) == LUA_TSTRING) {
         const char *pattern = lua_tolstring(L, 2, &n);
         if (is_deep(pattern, n))
@@ -92,6 +102,15 @@ static int guard_rep(lua_State *L)
         lua_pushliteral(L, "");
         return 1;
     }
+    if (is_long(L, 1) || lua_tonumber(L, 2) >= MUCH_BYTES)
+        script_before_much(L);
+    return go_on(L);
+}
+
+static int guard_concat(lua_State *L)
+{
+    if (lua_type(L, 1) == LUA_TTABLE && lua_objlen(L, 1) >= MUCH_ITEMS)
+        script_before_much(L);
     return go_on(L);
 }
 
@@ -160,5 +179,6 @@ void guard_libraries(struct lua_State *L, int globals)
     put_before(L, globals, "string", "gmatch", guard_pattern);
     put_before(L, globals, "string", "gsub", guard_pattern);
     put_before(L, globals, "string", "rep", guard_rep);
+    put_before(L, globals, "table", "concat", guard_concat);
     put_before(L, globals, "table", "insert", guard_insert);
 }

@@ -21,6 +21,7 @@
 
 #include "script/interp.h"
 #include "script/lib_cjson_internal.h"
+#include "script/sandbox_internal.h"
 
 static const struct json_settings defaults = {.sparse_convert = 0,
                                               .sparse_ratio = 2,
@@ -210,6 +211,8 @@ static int decode(lua_State *L)
     size_t n;
     luaL_argcheck(L, lua_gettop(L) == 1, 1, "expected 1 argument");
     const char *s = luaL_checklstring(L, 1, &n);
+    if (n >= MUCH_BYTES)
+        script_before_much(L);
     check_room(L, s, n);
     lua_pushvalue(L, lua_upvalueindex(2));
     lua_insert(L, 1);

@@ -6,6 +6,7 @@
 #include <lua.h>
 
 #include "script/interp.h"
+#include "script/sandbox_internal.h"
 
 void lua_out_begin(struct lua_out *o, struct lua_State *L)
 {
@@ -21,6 +22,7 @@ void lua_out_begin(struct lua_out *o, struct lua_State *L)
 void lua_out_grow(struct lua_out *o, size_t n)
 {
     luaL_checkstack(o->L, 1, "too many values");
+    script_before_much(o->L);
     size_t cap = o->cap > SIZE_MAX / 4 ? SIZE_MAX / 2 : o->cap * 2;
     if (n > SIZE_MAX / 2 - o->n)
         luaL_error(o->L, "not enough memory");

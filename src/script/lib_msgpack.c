@@ -18,6 +18,7 @@
 #include <msgpack/pack.h>
 
 #include "script/lib_common.h"
+#include "script/sandbox_internal.h"
 
 #define PACK_LEVELS 16
 
@@ -292,6 +293,8 @@ static int unpack_some(lua_State *L, int64_t limit, int64_t offset)
     size_t n;
     const char *s = luaL_checklstring(L, 1, &n);
     lua_settop(L, 1);
+    if (n >= MUCH_BYTES)
+        script_before_much(L);
     bool all = limit == 0 && offset == 0;
     int values = 0;
     if (offset < 0 || limit < 0)

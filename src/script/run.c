@@ -94,11 +94,32 @@ void script_hook(lua_State *L, lua_Debug *at)
     }
 }
 
+/* The function that has called one of C, through others of C perhaps (pcall): one of Lua, or the script. */
+static bool find_caller(lua_State *L, lua_Debug *ret)
+{
+    for (int level = 1; lua_getstack(L, level, ret); level++)
+        if (lua_getinfo(L, "S", ret) && (ret->what[0] == 'L' || ret->what[0] == 'm'))
+            return true;
+    return lua_getstack(L, 0, ret);
+}
+
 void script_between_calls(lua_State *L, struct script_run *run)
 {
     lua_Debug caller;
     tend_garbage(L, run->in);
-    if (run->outer->executor->clock_us >= run->slow_at_us && may_look(run) && lua_getstack(L, 1, &caller))
+    if (run->outer->executor->clock_us >= run->slow_at_us && may_look(run) && find_caller(L, &caller))
+        look(L, run, &caller);
+    if (script_run_ends(run))
+        end_run(L);
+}
+
+void script_before_much(lua_State *L)
+{
+    struct script_run *run = interp_of(L)->run;
+    lua_Debug caller;
+    if (!run)
+        return;
+    if (may_look(run) && clock_mono_us() >= run->slow_at_us && find_caller(L, &caller))
         look(L, run, &caller);
     if (script_run_ends(run))
         end_run(L);

@@ -45,4 +45,10 @@ void script_hook(lua_State *L, lua_Debug *at);
 struct script_run;
 void script_between_calls(lua_State *L, struct script_run *run);
 
+/* So, before a function of C that goes through much: one that is called again and again would let the script
+   come to the end of its instructions in minutes. Nothing, if no script runs. */
+#define MUCH_BYTES 8192
+#define MUCH_ITEMS 512
+void script_before_much(lua_State *L);
+
 #endif

@@ -208,6 +208,16 @@ static void a_killed_script_ends(void)
         "local t = setmetatable({}, {__index = function() while true do end end}) while true do "
         "pcall(function() "
         "return t.x end) end",
+        "while true do pcall(redis.call, 'ping') end",
+        "while true do local s = ('x'):rep(1e6) end",
+        "local s = ('x'):rep(1e6) while true do pcall(string.gsub, s, 'x', 'y') end",
+        "local s = ('x'):rep(1e6) while true do pcall(string.find, s, 'y') end",
+        "local s = ('x'):rep(1e6) while true do redis.sha1hex(s) end",
+        "local t = {} for i = 1, 1e5 do t[i] = 'x' end while true do pcall(table.concat, t) end",
+        "local t = {} for i = 1, 1e4 do t[i] = i end while true do pcall(cjson.encode, t) end",
+        "local s = '[1' .. (',1'):rep(1e4) .. ']' while true do pcall(cjson.decode, s) end",
+        "local t = {} for i = 1, 1e4 do t[i] = i end while true do pcall(cmsgpack.pack, t) end",
+        "local s = '\\220\\39\\16' .. ('x'):rep(1e4) while true do pcall(cmsgpack.unpack, s) end",
     };
     struct fixture f = {0};
     REQUIRE(start(&f));
