@@ -263,22 +263,23 @@ struct command_result command_run(struct executor *executor, struct session *ses
 /* ---- while a script is busy ---- */
 
 /* The view, the engine and the call's arena are the script's. */
-static void run_without_rows(struct call *call, size_t mark)
+static void run_without_rows(const struct call *of, size_t mark)
 {
-    struct executor *executor = call->executor;
+    struct executor *executor = of->executor;
     struct arena arena = {0};
     struct error err;
-    uint64_t errors_were = call->reply->errors;
+    struct call call = *of;
+    uint64_t errors_were = call.reply->errors;
     int64_t start = clock_mono_us(), clock_was = executor->clock_us;
-    call->arena = &arena;
-    call->err = &err;
-    enum status st = call->cmd->fn(call);
+    call.arena = &arena;
+    call.err = &err;
+    enum status st = call.cmd->fn(&call);
     if (st != ST_OK) {
-        call->reply->ops->rewind(call->reply, mark);
-        reply_failure(call, st);
+        call.reply->ops->rewind(call.reply, mark);
+        reply_failure(&call, st);
     }
     arena_release(&arena);
-    keep_books(call, start, errors_were, false);
+    keep_books(&call, start, errors_were, false);
     executor->clock_us = clock_was;
 }
 

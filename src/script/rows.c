@@ -67,7 +67,7 @@ enum status rows_put_library(struct view *v, struct slice name, struct slice cod
 
 enum status rows_delete_library(struct view *v, struct slice name, bool *ret_existed)
 {
-    struct coll *c;
+    struct coll *c = NULL;
     *ret_existed = false;
     enum status st = view_hold(v, HIDDEN_LIBRARIES);
     if (st == ST_OK)

@@ -21,6 +21,14 @@ def is_busy(client):
     return client.call("PING").is_error
 
 
+def begin(server, client, *command):
+    """Runs a script, and returns when it is busy. Nobody else may ask for that: who is in one batch with it waits for its
+    end."""
+    before = server.log_text().count(" is busy;")
+    client.send(encode(command))
+    wait.until(lambda: server.log_text().count(" is busy;") > before, "the script to be busy")
+
+
 @contextlib.contextmanager
 def two_workers(server):
     """(a client whose worker runs the script, one on the same worker, one on the other)."""
@@ -31,19 +39,19 @@ def two_workers(server):
         yield clients
 
 
-def run(clients, *command):
+def run(server, clients, *command):
     """Runs a script on one client; (it, others of its worker, others)."""
-    clients[0].send(encode(command))
-    told = []
-    wait.until(lambda: [told.append(c) for c in clients[1:] if c not in told and is_busy(c)] or told, "one to be told")
+    begin(server, clients[0], *command)
+    told = [c for c in clients[1:] if is_busy(c)]
     free = [c for c in clients[1:] if c not in told]
+    assert told
     assert free, "with two workers some are served"
     return clients[0], told, free
 
 
 def test_other_workers_serve(server):
     with two_workers(server) as clients:
-        runner, told, free = run(clients, "EVAL", FOR_EVER, 0)
+        runner, told, free = run(server, clients, "EVAL", FOR_EVER, 0)
         other = free[0]
         assert other("SET", "k", "1") == b"OK"
         assert other("GET", "k") == b"1"
@@ -63,9 +71,9 @@ def test_other_workers_serve(server):
 
 def test_two_scripts_at_once(server):
     with two_workers(server) as clients:
-        runner, _, free = run(clients, "EVAL", FOR_EVER, 0)
+        runner, _, free = run(server, clients, "EVAL", FOR_EVER, 0)
         second = free[0]
-        second.send(encode(["EVAL", WRITES, 1, "w"]))
+        begin(server, second, "EVAL", WRITES, 1, "w")
         with server.connect() as late:
             assert late("SCRIPT", "KILL") == b"OK"  # the one that has not written
             assert b"Script killed by user" in runner.read().value
@@ -89,8 +97,7 @@ def test_kills_under_load(server):
         counted = 0
         for runner in clients[:4]:
             others = [c for c in clients if c is not runner]
-            runner.send(encode(["EVAL", FOR_EVER, 0]))
-            wait.until(lambda: any(is_busy(c) for c in [killer, *others]), "the script to be busy")
+            begin(server, runner, "EVAL", FOR_EVER, 0)
             for c in others:
                 c.send(encode(["EVAL", "return redis.call('INCR', KEYS[1])", 1, "n"]) * 3)
             wait.until(lambda: not killer.call("SCRIPT", "KILL").is_error, "the script to be busy, and killed")
