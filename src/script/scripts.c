@@ -163,21 +163,21 @@ enum status scripts_begin(struct scripts *s, struct view *v)
     return st;
 }
 
-static bool is_gone(const struct compiled *c)
+/* One that was found, unless the process has given it up. */
+static struct compiled *if_kept(struct scripts *s, struct compiled *c)
 {
-    return atomic_load_explicit(&c->script->gone, memory_order_acquire);
+    if (!atomic_load_explicit(&c->script->gone, memory_order_acquire))
+        return c;
+    drop(s, c);
+    return NULL;
 }
 
 static struct compiled *find_body(struct scripts *s, struct slice body, uint32_t hash)
 {
     for (struct map_link *l = map_first(&s->by_body, hash); l; l = l->next) {
         struct compiled *c = of_body_link(l);
-        if (l->hash != hash || !slice_eq(c->script->body, body))
-            continue;
-        if (!is_gone(c))
-            return c;
-        drop(s, c);
-        break;
+        if (l->hash == hash && slice_eq(c->script->body, body))
+            return if_kept(s, c);
     }
     return NULL;
 }
@@ -207,12 +207,8 @@ static struct compiled *find_sha(struct scripts *s, const char *sha)
     uint32_t hash = hash_of(slice_of(sha, SCRIPT_SHA_CHARS));
     for (struct map_link *l = map_first(&s->by_sha, hash); l; l = l->next) {
         struct compiled *c = (struct compiled *)l;
-        if (l->hash != hash || memcmp(c->script->sha, sha, SCRIPT_SHA_CHARS) != 0)
-            continue;
-        if (!is_gone(c))
-            return c;
-        drop(s, c);
-        break;
+        if (l->hash == hash && memcmp(c->script->sha, sha, SCRIPT_SHA_CHARS) == 0)
+            return if_kept(s, c);
     }
     return NULL;
 }

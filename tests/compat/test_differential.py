@@ -54,26 +54,6 @@ def transaction(r, generator, items, pipeline, connection):
     return pipeline
 
 
-def check(seed, items, oracle, subject):
-    def run(part):
-        if not subject.alive:
-            subject.process = None
-            subject.start()
-        return differential.run(part, oracle, subject)
-
-    found = run(items)
-    if found is None:
-        return
-    crashed = not subject.alive
-    least = differential.shrink(items[: found.position + 1], run)
-    again = run(least) or found
-    pytest.fail(
-        f"seed {seed}: {subject.name} {'crashed' if crashed else 'differs'} at command {found.position}: {found.text}\n\n"
-        f"{len(least)} commands that show it:\n{differential.describe(least)}\n\n{again.text}",
-        pytrace=False,
-    )
-
-
 # The same commands must come to the same whether rows come from memory or from the tables, and whoever is at work
 # beside them.
 SETTINGS = {
@@ -86,14 +66,14 @@ SETTINGS = {
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_commands(seed, oracle, subjects):
     name = list(SETTINGS)[seed % len(SETTINGS)]
-    check(f"{seed} ({name})", make(seed), oracle, subjects(*SETTINGS[name]))
+    differential.check(f"{seed} ({name})", make(seed), oracle, subjects(*SETTINGS[name]))
 
 
 # --- the test itself, on two redis-servers
 
 
 def test_redis_equals_redis(shared_fleet, oracle):
-    check(1, make(1, 1000), oracle, shared_fleet.redis())
+    differential.check(1, make(1, 1000), oracle, shared_fleet.redis())
 
 
 @pytest.mark.parametrize(
@@ -116,7 +96,7 @@ def test_a_planted_difference_is_found_and_shrunk(shared_fleet, oracle, planted,
     impostor = shared_fleet.redis(*options)
     items = make(7, 3000, without=planted[2::4])
     with pytest.raises(pytest.fail.Exception) as caught:
-        check(7, items, oracle, impostor)
+        differential.check(7, items, oracle, impostor)
     assert f"\n{least} commands that show it" in str(caught.value)
     assert "seed 7" in str(caught.value)
     assert planted[0] in str(caught.value).upper()

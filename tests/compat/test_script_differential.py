@@ -103,24 +103,7 @@ def describe(items):
 
 
 def check(seed, items, oracle, subject):
-    def run(part):
-        if not subject.alive:
-            subject.process = None
-            subject.start()
-        return differential.run(part, oracle, subject)
-
-    found = run(items)
-    if found is None:
-        return
-    crashed = not subject.alive
-    least = differential.shrink(items[: found.position + 1], run, 60.0)
-    least = without_lines(least, run)
-    again = run(least) or found
-    pytest.fail(
-        f"seed {seed}: {subject.name} {'crashed' if crashed else 'differs'} at command {found.position}: {found.text}\n\n"
-        f"{len(least)} commands that show it:\n{describe(least)}\n\n{again.text}",
-        pytrace=False,
-    )
+    differential.check(seed, items, oracle, subject, without_lines, describe, 60.0)
 
 
 @pytest.fixture(scope="module")

@@ -1,23 +1,13 @@
 /* Payloads of FUNCTION RESTORE from whatever a client sends: as they are, and with a version and a checksum
    that fit, because few others come past those. What is read is written again as what reads the same, and
-   what is packed is unpacked as what it was. The first lines of libraries, too. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+   what is packed is unpacked as what it was. The first lines of libraries, behind the "#!" that each begins
+   with. */
+
+#include "fuzz.h"
 
 #include "base/lzf.h"
 #include "script/dump.h"
 #include "script/library.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK_OR_DIE(cond)                                                                                   \
-    do {                                                                                                     \
-        if (!(cond)) {                                                                                       \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond);                                       \
-            abort();                                                                                         \
-        }                                                                                                    \
-    } while (0)
 
 /* The first line of a library: what is taken has a name, and code behind it; what is not has a reply. */
 static void check_head(struct slice text)
@@ -97,7 +87,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(copy, data, size);
     struct slice input = slice_of(copy, size);
     check_payload(input);
-    check_head(input);
+    buf_add(&framed, "#!", 2);
+    buf_add_slice(&framed, input);
+    check_head(buf_slice(&framed));
+    framed.len = 0;
     check_packing(input);
     check_unpacking(input);
     buf_add_slice(&framed, slice_of(copy, size > 10 ? size - 10 : size)); /* seeds have a footer already */

@@ -1,22 +1,11 @@
 /* HTTP requests: whatever the input, however it is cut into pieces, the requests found and the refusal at the
    end are the same, and no byte outside the input is read. The first byte chooses limits, the second how the
    input is cut; the rest is what a client sends. (What requests mean is routes_fuzz.c.) */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+
+#include "fuzz.h"
 
 #include "base/buf.h"
 #include "proto/http.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK_OR_DIE(cond)                                                                                   \
-    do {                                                                                                     \
-        if (!(cond)) {                                                                                       \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond);                                       \
-            abort();                                                                                         \
-        }                                                                                                    \
-    } while (0)
 
 #define BYTEWISE_MAX 512 /* longer inputs are not also given byte by byte, which is quadratic */
 

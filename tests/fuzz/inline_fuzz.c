@@ -1,21 +1,10 @@
 /* The splitter of inline lines: any bytes are split or refused without reading outside the line, and words
    that are quoted byte by byte come back as they were. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+
+#include "fuzz.h"
 
 #include "base/buf.h"
 #include "proto/resp.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK_OR_DIE(cond)                                                                                   \
-    do {                                                                                                     \
-        if (!(cond)) {                                                                                       \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond);                                       \
-            abort();                                                                                         \
-        }                                                                                                    \
-    } while (0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,23 +1,12 @@
 /* Rows of the journal. The input is taken for a row, and for the entries of one whose checksum is right: what
    can be read says the same when it is encoded again, a row goes into memory as a whole or not at all, and no
    byte outside the input is read. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+
+#include "fuzz.h"
 
 #include "../entries.h"
 #include "base/buf.h"
 #include "journal/replay.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK_OR_DIE(cond)                                                                                   \
-    do {                                                                                                     \
-        if (!(cond)) {                                                                                       \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond);                                       \
-            abort();                                                                                         \
-        }                                                                                                    \
-    } while (0)
 
 /* Whether all entries can be read. */
 static bool check_entries(struct slice entries)

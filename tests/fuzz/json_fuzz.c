@@ -1,24 +1,13 @@
 /* JSON, base64 and percent-encoding: whatever the input, no byte outside of it is read; what is found sound
    can be walked to its end, and what is written is read again as it was. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "fuzz.h"
 
 #include "base/buf.h"
 #include "proto/base64.h"
 #include "proto/json.h"
 #include "proto/uri.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK_OR_DIE(cond)                                                                                   \
-    do {                                                                                                     \
-        if (!(cond)) {                                                                                       \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond);                                       \
-            abort();                                                                                         \
-        }                                                                                                    \
-    } while (0)
 
 /* What was read, written again in the shortest form. */
 static void write_back(const struct json *v, struct arena *arena, struct buf *out)

@@ -2,25 +2,15 @@
    stays within its bound, and what was understood is written as what is understood alike. */
 #include <lauxlib.h>
 #include <lua.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "fuzz.h"
 
 #include "base/buf.h"
 #include "exec/executor.h"
 #include "script/interp.h"
 #include "script/scripts.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK_OR_DIE(cond)                                                                                   \
-    do {                                                                                                     \
-        if (!(cond)) {                                                                                       \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond);                                       \
-            abort();                                                                                         \
-        }                                                                                                    \
-    } while (0)
 
 #define MEMORY (1u << 20)
 

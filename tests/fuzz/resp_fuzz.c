@@ -2,22 +2,11 @@
    end are the same, and no byte outside the input is read (every piece is a heap block of its exact size).
 
    The first byte chooses limits, the second how the input is cut; the rest is what a client sends. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+
+#include "fuzz.h"
 
 #include "base/buf.h"
 #include "proto/resp.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK_OR_DIE(cond)                                                                                   \
-    do {                                                                                                     \
-        if (!(cond)) {                                                                                       \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond);                                       \
-            abort();                                                                                         \
-        }                                                                                                    \
-    } while (0)
 
 #define BYTEWISE_MAX 512 /* longer inputs are not also given byte by byte, which is quadratic */
 

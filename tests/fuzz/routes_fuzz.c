@@ -5,11 +5,11 @@
    The input has parts that end with a NUL: the method, the target, Content-Type, If-Match, If-None-Match,
    Accept, Upstash-Encoding; what is left is the body. Several requests are separated by two bytes 0xFF. */
 #include <ctype.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "fuzz.h"
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -20,16 +20,6 @@
 #include "http/api.h"
 #include "proto/json.h"
 #include "stats/stats.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK_OR_DIE(cond)                                                                                   \
-    do {                                                                                                     \
-        if (!(cond)) {                                                                                       \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond);                                       \
-            abort();                                                                                         \
-        }                                                                                                    \
-    } while (0)
 
 /* ---- the world ---- */
 

@@ -3,10 +3,9 @@
    of scripts too. */
 #include <lauxlib.h>
 #include <lua.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "fuzz.h"
 
 #include "base/buf.h"
 #include "exec/executor.h"
@@ -18,16 +17,6 @@
 #include "script/run.h"
 #include "script/scripts.h"
 #include "script/shebang.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK_OR_DIE(cond)                                                                                   \
-    do {                                                                                                     \
-        if (!(cond)) {                                                                                       \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond);                                       \
-            abort();                                                                                         \
-        }                                                                                                    \
-    } while (0)
 
 #define MEMORY       (96u << 10) /* beyond what an interpreter has when it begins */
 #define INSTRUCTIONS 20000

@@ -1,22 +1,11 @@
 /* Numbers and glob patterns: what is parsed prints back as it was, a match begins with its pattern's literal
    prefix, and no byte outside the input is read. The first byte says how much of the rest is the pattern. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "fuzz.h"
 
 #include "base/glob.h"
 #include "base/num.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK_OR_DIE(cond)                                                                                   \
-    do {                                                                                                     \
-        if (!(cond)) {                                                                                       \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond);                                       \
-            abort();                                                                                         \
-        }                                                                                                    \
-    } while (0)
 
 static void check_numbers(struct slice s)
 {

@@ -8,6 +8,8 @@ import dataclasses
 import itertools
 import time
 
+import pytest
+
 from . import compare
 from .resp import Closed, ProtocolError, encode, show
 
@@ -187,3 +189,25 @@ def describe(items):
             mark += f"[pipeline {number}] " if len(group) > 1 else ""
             lines.append(f"  {mark}{item}")
     return "\n".join(lines)
+
+
+def check(seed, items, oracle, subject, reduce=lambda items, fails: items, tell=describe, limit=90.0):
+    """Fails when the two differ, and says what the least is that shows it. reduce: makes that smaller still."""
+
+    def fails(part):
+        if not subject.alive:
+            subject.process = None
+            subject.start()
+        return run(part, oracle, subject)
+
+    found = fails(items)
+    if found is None:
+        return
+    crashed = not subject.alive
+    least = reduce(shrink(items[: found.position + 1], fails, limit), fails)
+    again = fails(least) or found
+    pytest.fail(
+        f"seed {seed}: {subject.name} {'crashed' if crashed else 'differs'} at command {found.position}: {found.text}\n\n"
+        f"{len(least)} commands that show it:\n{tell(least)}\n\n{again.text}",
+        pytrace=False,
+    )
