@@ -1,0 +1,64 @@
+/* The words that describe tables: what TABLE.CREATE and TABLE.ALTER are told, and the same within CREATE
+   TABLE, CREATE INDEX and ALTER TABLE of SQL.
+
+     table   := item ("," item)*
+     item    := column | PRIMARY KEY "(" parts ")" | [UNIQUE] INDEX name "(" parts ")" | UNIQUE "(" parts ")"
+   | CHECK "(" expression ")" column  := name type (NOT NULL | NULL | DEFAULT literal | DEFAULT "(" literal
+   ")" | PRIMARY KEY [ASC|DESC] | UNIQUE | CHECK "(" expression ")")* parts   := name [ASC|DESC] ("," name
+   [ASC|DESC])* alter   := ADD [COLUMN] column | DROP [COLUMN] name | RENAME [COLUMN] name TO name | ADD
+   [UNIQUE] INDEX name "(" parts ")" | DROP INDEX name
+
+   Names may stand in "…", `…` or […]; key words are not reserved where a name is expected. Literals: numbers,
+   '…', x'…', TRUE, FALSE, NULL, CURRENT_TIMESTAMP is refused (defaults are constants). Comments are those of
+   SQL. A column UNIQUE makes the index table-less name <column>_unique. */
+#ifndef LARDER_TABLE_DDL_H
+#define LARDER_TABLE_DDL_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/slice.h"
+#include "table/fault.h"
+#include "table/schema.h"
+
+/* The table that a text describes, checked (schema_check). Everything is in the arena. hash_prefix: NULL, or
+   that of a table over hashes: then the primary key is the text's first column when it names none, and
+   NOT NULL, CHECK and UNIQUE are refused. */
+bool ddl_table(struct slice text, const struct slice *hash_prefix, struct arena *arena, struct schema *ret,
+               struct fault *fault);
+
+enum alter_kind {
+    ALTER_ADD_COLUMN,
+    ALTER_DROP_COLUMN,
+    ALTER_RENAME_COLUMN,
+    ALTER_ADD_INDEX,
+    ALTER_DROP_INDEX
+};
+
+/* Applies one alteration to a copy of a schema: *ret is complete and checked; an index that was added is
+   INDEX_BUILDING and has the next number. *ret_kind, and in *ret_number the index's number, say what it was.
+ */
+bool ddl_alter(struct slice text, const struct schema *s, struct arena *arena, struct schema *ret,
+               enum alter_kind *ret_kind, uint16_t *ret_number, struct fault *fault);
+
+/* The statements of SQL that change tables. False with no fault: it is none of them. */
+enum ddl_kind {
+    DDL_CREATE_TABLE,
+    DDL_DROP_TABLE,
+    DDL_ALTER_TABLE,
+    DDL_RENAME_TABLE,
+    DDL_CREATE_INDEX,
+    DDL_DROP_INDEX
+};
+struct ddl {
+    enum ddl_kind kind;
+    bool if_not_exists, if_exists;
+    struct slice table; /* DDL_DROP_INDEX: may be empty, an index of any table then */
+    struct slice index; /* DDL_CREATE_INDEX, DDL_DROP_INDEX */
+    struct slice name;  /* DDL_RENAME_TABLE: the new one */
+    struct slice text;  /* what ddl_table or ddl_alter takes */
+};
+bool ddl_statement(struct slice sql, struct arena *arena, struct ddl *ret, struct slice *ret_rest,
+                   struct fault *fault);
+
+#endif
