@@ -12,7 +12,7 @@ struct fault_store {
     struct store base;
     struct store *inner;
     pthread_mutex_t lock; /* of the rest: a store with a journal calls from a thread of its own */
-    struct fault fault;
+    struct store_fault fault;
     uint64_t calls;
     bool happened;
     atomic_uint_fast64_t reconnects;
@@ -385,7 +385,7 @@ struct store *fault_new(struct store *inner)
     return &f->base;
 }
 
-void fault_set(struct store *s, struct fault fault)
+void store_fault_set(struct store *s, struct store_fault fault)
 {
     struct fault_store *f = fault_of(s);
     pthread_mutex_lock(&f->lock);

@@ -8,11 +8,11 @@
 
 #include "store/store.h"
 
-struct fault {
+struct store_fault {
     uint64_t nth;       /* the call that fails, counted from 1; 0: none */
     enum status status; /* how */
     bool syncs;         /* only calls of store_sync count */
-    bool sticky;        /* every later call fails as well, until fault_set says otherwise */
+    bool sticky;        /* every later call fails as well, until store_fault_set says otherwise */
     bool late;          /* the call is carried out first, and then said to have failed: a commit whose answer
                            got lost (ST_UNKNOWN), changes that were applied only in part */
 };
@@ -21,9 +21,9 @@ struct fault {
 struct store *fault_new(struct store *inner);
 
 /* Starts counting calls anew. Closing and rolling back cannot fail and are not counted. */
-void fault_set(struct store *s, struct fault f);
+void store_fault_set(struct store *s, struct store_fault f);
 
-/* Calls since fault_set. */
+/* Calls since store_fault_set. */
 uint64_t fault_calls(struct store *s);
 
 /* From now on store_connection tells of another connection. */

@@ -48,7 +48,7 @@ static void open_journaled(const struct journal_options *j)
 /* From here on nothing reaches the database. */
 static void crash(void)
 {
-    fault_set(writer, (struct fault){.nth = 1, .status = ST_FULL, .sticky = true});
+    store_fault_set(writer, (struct store_fault){.nth = 1, .status = ST_FULL, .sticky = true});
     store_close(s);
     s = writer = NULL;
 }
@@ -285,7 +285,7 @@ static void a_crash_at_every_call(void)
         snprintf(context, sizeof context, "call %d", (int)nth);
         settle_keys(numbers);
         int64_t deleted = delete_keys(true);
-        fault_set(writer, (struct fault){.nth = nth, .status = ST_FULL, .sticky = true});
+        store_fault_set(writer, (struct store_fault){.nth = nth, .status = ST_FULL, .sticky = true});
         for (int i = 0; i < KEYS && try_change(i, true, nth % 2 ? numbers : NULL) == ST_OK; i += AT_ONCE)
             ;
         wait_for(store_last_ticket(s), deleted);
@@ -317,7 +317,7 @@ static void a_crash_within_recovery(void)
         o.url = alone_url();
         CHECK_OK(store_open(&o, &inner, &err), &err);
         struct store *failing = fault_new(inner);
-        fault_set(failing, (struct fault){.nth = nth, .status = ST_FULL, .sticky = true});
+        store_fault_set(failing, (struct store_fault){.nth = nth, .status = ST_FULL, .sticky = true});
         st = replay_all(failing, place.url, &past, &err);
         CHECK(st == ST_OK || st == ST_FULL);
         store_close(failing);

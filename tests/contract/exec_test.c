@@ -44,7 +44,7 @@ static void expect(struct session *s, const char *line, const char *want)
 /* The same rows each time, and none of them in memory. */
 static void prepare(void)
 {
-    fault_set(k.fault, (struct fault){0});
+    store_fault_set(k.fault, (struct store_fault){0});
     run_well(&watcher, LINES("UNWATCH", "SELECT 0"));
     run_well(&k.session, LINES("CLIENT REPLY ON", "HELLO 2", "CLIENT NO-EVICT OFF", "CLIENT SETNAME before",
                                "CLIENT SETINFO LIB-NAME none", "UNWATCH", "SELECT 0"));
@@ -67,10 +67,10 @@ static void each_failure(const char *const *lines, size_t n, size_t exec, void (
         prepare();
         run_well(&watcher, LINES("WATCH appears"));
         run_well(&k.session, LINES("WATCH a"));
-        fault_set(k.fault, (struct fault){.nth = nth, .status = ST_IO});
+        store_fault_set(k.fault, (struct store_fault){.nth = nth, .status = ST_IO});
         run(&k.session, lines, n, &a);
         happened = fault_happened(k.fault);
-        fault_set(k.fault, (struct fault){0});
+        store_fault_set(k.fault, (struct store_fault){0});
         if (happened && starts_with(answer(&a, exec), "-EXECABORT Transaction discarded because of a failure "
                                                       "of the database: IOERR ")) {
             undone++;
@@ -155,9 +155,9 @@ static void counts_no_changes(void)
         struct answers a = {.n = 0};
         prepare();
         dirty_was = engine_get_stats(k.engine)->dirty;
-        fault_set(k.fault, (struct fault){.nth = nth, .status = ST_IO});
+        store_fault_set(k.fault, (struct store_fault){.nth = nth, .status = ST_IO});
         run(&k.session, lines, 6, &a);
-        fault_set(k.fault, (struct fault){0});
+        store_fault_set(k.fault, (struct store_fault){0});
         if (starts_with(answer(&a, 5), "-EXECABORT "))
             CHECK_EQ(engine_get_stats(k.engine)->dirty, dirty_was);
         buf_release(&a.bytes);

@@ -229,7 +229,7 @@ static void drain(void)
 static void prepare(const struct script *t, bool cold)
 {
     static const char *const empty[] = {"UNWATCH", "SELECT 0", "FLUSHALL"};
-    fault_set(failing, (struct fault){0});
+    store_fault_set(failing, (struct store_fault){0});
     run_both(empty, 3);
     run_both(t->prepare, count_lines(t->prepare));
     if (failing == faulty.reads)
@@ -243,7 +243,7 @@ static void after(void)
 {
     static const char *const probe[] = {"SELECT 0", "SET probe 1", "INCR probe", "RPUSH l tail",
                                         "HSET h tail 1"};
-    fault_set(failing, (struct fault){0});
+    store_fault_set(failing, (struct store_fault){0});
     compare_views();
     drain();
     compare_tables();
@@ -255,16 +255,16 @@ static void after(void)
 }
 
 /* The Nth call fails; false when there was no Nth call. */
-static bool try_fault(const struct script *t, bool cold, struct fault f)
+static bool try_fault(const struct script *t, bool cold, struct store_fault f)
 {
     struct answers a = {.n = 0}, b = {.n = 0};
     const char *kept[BATCH_MAX];
     size_t n = count_lines(t->batch), failed, nkept;
     prepare(t, cold);
-    fault_set(failing, f);
+    store_fault_set(failing, f);
     stack_run(&faulty, t->batch, n, &a);
     bool happened = fault_happened(failing);
-    fault_set(failing, (struct fault){0});
+    store_fault_set(failing, (struct store_fault){0});
     if (f.late) {
         /* The commit took effect although it said otherwise. */
         CHECK(happened);
@@ -299,7 +299,7 @@ static uint64_t count_calls(const struct script *t, bool cold)
 {
     struct answers a = {.n = 0}, b = {.n = 0};
     prepare(t, cold);
-    fault_set(failing, (struct fault){0});
+    store_fault_set(failing, (struct store_fault){0});
     stack_run(&faulty, t->batch, count_lines(t->batch), &a);
     uint64_t calls = fault_calls(failing);
     stack_run(&model, t->batch, count_lines(t->batch), &b);
@@ -318,7 +318,8 @@ static void fail_reads(void)
         bool sticky = nth % 2;
         snprintf(context, sizeof context, "read %d%s of \"%.60s\" failing", (int)nth,
                  sticky ? " and all behind it" : "", script->name);
-        happened = try_fault(script, true, (struct fault){.nth = nth, .status = ST_IO, .sticky = sticky});
+        happened =
+            try_fault(script, true, (struct store_fault){.nth = nth, .status = ST_IO, .sticky = sticky});
     }
     check_database();
     check.context = NULL;
@@ -334,7 +335,7 @@ static void fail_every_call(void)
         for (uint64_t nth = 1; happened && nth < MAX_CALLS && !check.checks_failed; nth = next_call(nth)) {
             snprintf(context, sizeof context, "call %d of \"%.60s\" failing, %s", (int)nth, script->name,
                      cold ? "cold" : "warm");
-            happened = try_fault(script, cold, (struct fault){.nth = nth, .status = ST_FULL});
+            happened = try_fault(script, cold, (struct store_fault){.nth = nth, .status = ST_FULL});
             if (happened)
                 calls = nth;
         }
@@ -343,11 +344,11 @@ static void fail_every_call(void)
         for (uint64_t nth = 1; nth <= calls; nth = next_call(nth)) {
             snprintf(context, sizeof context, "call %d of \"%.60s\" and all after it failing", (int)nth,
                      script->name);
-            (void)try_fault(script, cold, (struct fault){.nth = nth, .status = ST_IO, .sticky = true});
+            (void)try_fault(script, cold, (struct store_fault){.nth = nth, .status = ST_IO, .sticky = true});
         }
         snprintf(context, sizeof context, "the commit of \"%.60s\" losing its answer", script->name);
         calls = count_calls(script, cold);
-        (void)try_fault(script, cold, (struct fault){.nth = calls, .status = ST_UNKNOWN, .late = true});
+        (void)try_fault(script, cold, (struct store_fault){.nth = calls, .status = ST_UNKNOWN, .late = true});
     }
     check_database();
     check.context = NULL;
@@ -364,8 +365,8 @@ static void fail_calls_of_the_thread(void)
         for (uint64_t nth = 1; quiet < 2 && nth < EACH && !check.checks_failed; nth++) {
             snprintf(context, sizeof context, "call %d%s of \"%.60s\" failing", (int)nth,
                      sticky ? " and all behind it" : "", script->name);
-            bool happened =
-                try_fault(script, false, (struct fault){.nth = nth, .status = ST_FULL, .sticky = sticky});
+            bool happened = try_fault(script, false,
+                                      (struct store_fault){.nth = nth, .status = ST_FULL, .sticky = sticky});
             quiet = happened ? 0 : quiet + 1;
         }
     }
@@ -394,7 +395,7 @@ static void sweeps_fail_too(void)
         clock_fake_us(NOW_MS * 1000 - 1000000);
         run_both(dying, 10);
         clock_fake_us(NOW_MS * 1000);
-        fault_set(failing, (struct fault){.nth = nth, .status = ST_FULL});
+        store_fault_set(failing, (struct store_fault){.nth = nth, .status = ST_FULL});
         int failures = 0;
         for (int i = 0; i < 200; i++) {
             bool more = false, more_model = false;

@@ -22,7 +22,7 @@ static struct store *s, *writer; /* the store, and the session of its thread */
 static struct error err;
 
 static const struct journal_options journal = {.max_bytes = 1 << 20, .lag_ms = 60000};
-static const struct fault no_room = {.nth = 1, .status = ST_FULL, .sticky = true};
+static const struct store_fault no_room = {.nth = 1, .status = ST_FULL, .sticky = true};
 
 /* ---- opening ---- */
 
@@ -37,7 +37,7 @@ static enum status open_without_room(uint64_t nth, bool *ret_left)
     if (!inner)
         exit(EXIT_FAILURE);
     writer = fault_new(inner);
-    fault_set(writer, (struct fault){.nth = nth, .status = ST_FULL, .sticky = true});
+    store_fault_set(writer, (struct store_fault){.nth = nth, .status = ST_FULL, .sticky = true});
     enum status st = replay_or_keep(writer, place.url, &past, &err);
     if (st != ST_OK) {
         store_close(writer);
@@ -46,8 +46,8 @@ static enum status open_without_room(uint64_t nth, bool *ret_left)
     *ret_left = past.mem != NULL;
     o.read_only = true;
     CHECK_OK(store_open(&o, &reader, &err), &err);
-    struct fault later = {.nth = past.mem ? OPENING + 1 : 0, .status = ST_FULL, .sticky = true};
-    fault_set(writer, later);
+    struct store_fault later = {.nth = past.mem ? OPENING + 1 : 0, .status = ST_FULL, .sticky = true};
+    store_fault_set(writer, later);
     o.durability = DURABILITY_ALWAYS; /* for whoever waits; no disk does */
     CHECK_OK(journal_store_over(reader, writer, &past, &o, &journal, &s, &err), &err);
     if (!s)
@@ -65,7 +65,7 @@ static void open_well(void)
 /* From here on nothing reaches the database. */
 static void crash(void)
 {
-    fault_set(writer, no_room);
+    store_fault_set(writer, no_room);
     store_close(s);
     s = writer = NULL;
 }
@@ -272,7 +272,7 @@ static void expect_recovery(void)
 {
     struct store_progress p;
     int64_t first = 0;
-    fault_set(writer, (struct fault){0});
+    store_fault_set(writer, (struct store_fault){0});
     wait_for_room();
     expect_all(0);
     struct key_row k = string_row(0, SLICE("later"), SLICE("v"));
@@ -353,7 +353,7 @@ static void numbers_go_on_behind_those_of_before(void)
     CHECK_OK(store_scan_keys(s, &q, add_key, &r, &err), &err);
     CHECK(r.nkeys == 1 && r.keys[0].seq >= STORE_PROVISIONAL);
     struct key_row known = r.keys[0];
-    fault_set(writer, (struct fault){0});
+    store_fault_set(writer, (struct store_fault){0});
     wait_for_room();
     struct key_row k = string_row(0, SLICE("later"), SLICE("v"));
     CHECK_OK(put_key_now(s, &k, &err), &err);

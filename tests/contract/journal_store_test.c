@@ -214,7 +214,7 @@ static void outlive_failure(void)
 }
 
 /* The Nth call of the thread fails while there are six commits. Returns whether it came to that. */
-static bool fail_once(const struct mode *m, struct fault f)
+static bool fail_once(const struct mode *m, struct store_fault f)
 {
     struct store_progress p = {0};
     enum status st = ST_OK;
@@ -225,7 +225,7 @@ static bool fail_once(const struct mode *m, struct fault f)
     CHECK_OK(put(1), &err);
     settle_all();
     int64_t first = store_last_ticket(s) + 1;
-    fault_set(writer, f);
+    store_fault_set(writer, f);
     for (; done < 6 && st == ST_OK; done++) {
         CHECK_OK(put(2 + done), &err);
         st = progress(&p);
@@ -241,7 +241,7 @@ static bool fail_once(const struct mode *m, struct fault f)
     }
     expect_prefix(2, done, first, p.durable);
     bool happened = fault_happened(writer);
-    fault_set(writer, (struct fault){0});
+    store_fault_set(writer, (struct store_fault){0});
     outlive_failure();
 
     /* It goes on. */
@@ -270,8 +270,8 @@ static void a_failed_group_is_undone_with_all_behind_it(void)
             for (int sticky = 0; sticky < (server_url() ? 1 : 2); sticky++) {
                 snprintf(context, sizeof context, "call %d%s failing, %s", (int)nth,
                          sticky ? " and all behind it" : "", modes[i].name);
-                bool happened =
-                    fail_once(&modes[i], (struct fault){.nth = nth, .status = ST_FULL, .sticky = sticky});
+                bool happened = fail_once(
+                    &modes[i], (struct store_fault){.nth = nth, .status = ST_FULL, .sticky = sticky});
                 calls += happened;
                 quiet = happened ? 0 : quiet + 1;
             }
@@ -303,7 +303,7 @@ static void fail_for_a_while(const struct mode *m, uint64_t nth)
     open_as(m, DURABILITY_OFF);
     CHECK_OK(put(0), &err);
     CHECK_OK(store_sync(s, &err), &err);
-    fault_set(writer, (struct fault){.nth = nth, .status = ST_FULL, .sticky = true});
+    store_fault_set(writer, (struct store_fault){.nth = nth, .status = ST_FULL, .sticky = true});
     for (; done < 4; done++) {
         enum status st = put(1 + done);
         if (st == ST_FULL)
@@ -325,7 +325,7 @@ static void fail_for_a_while(const struct mode *m, uint64_t nth)
     for (int i = 0; i <= done; i++)
         CHECK(has(i) && has_member(i));
 
-    fault_set(writer, (struct fault){0});
+    store_fault_set(writer, (struct store_fault){0});
     outlive_failure();
     CHECK_OK(store_sync(s, &err), &err);
     CHECK(!refused());
@@ -358,13 +358,13 @@ static void writers_are_refused_meanwhile(void)
 {
     int64_t until = clock_mono_us() + PATIENCE_US;
     open_as(&modes[3], DURABILITY_EVERYSEC);
-    fault_set(writer, (struct fault){.nth = 1, .status = ST_FULL, .sticky = true});
+    store_fault_set(writer, (struct store_fault){.nth = 1, .status = ST_FULL, .sticky = true});
     CHECK_OK(put(0), &err);
     while (!refused() && clock_mono_us() < until)
         pause_a_moment();
     CHECK(refused());
     CHECK(has(0)); /* readers are not */
-    fault_set(writer, (struct fault){0});
+    store_fault_set(writer, (struct store_fault){0});
     while (refused() && clock_mono_us() < until)
         pause_a_moment();
     CHECK_OK(put(1), &err);
@@ -385,14 +385,15 @@ static void the_tables_may_follow_later(void)
     while (outside_i64("SELECT count(*) FROM larder_journal") == 0 && clock_mono_us() < until)
         pause_a_moment();
     CHECK_EQ(outside_i64("SELECT count(*) FROM larder_journal"), 1);
-    fault_set(writer, (struct fault){
-                          .nth = 2, .status = ST_FULL, .sticky = true}); /* begin works, applying does not */
+    store_fault_set(writer, (struct store_fault){.nth = 2,
+                                                 .status = ST_FULL,
+                                                 .sticky = true}); /* begin works, applying does not */
     CHECK_EQ(store_sync(s, &err), ST_FULL);
     CHECK_OK(progress(&p), &err);
     CHECK(has(0));
     CHECK_EQ(outside_i64("SELECT count(*) FROM larder_key"), 0);
     CHECK_EQ(outside_i64("SELECT count(*) FROM larder_meta WHERE " META("applying") " <> 0"), 0);
-    fault_set(writer, (struct fault){0});
+    store_fault_set(writer, (struct store_fault){0});
     outlive_failure();
     CHECK_OK(store_sync(s, &err), &err);
     CHECK_EQ(outside_i64("SELECT count(*) FROM larder_key"), 1);
@@ -408,7 +409,7 @@ static void what_is_left_at_the_end_is_replayed(void)
     for (int i = 0; i < 3; i++)
         CHECK_OK(put(i), &err);
     settle_all();
-    fault_set(writer, (struct fault){.nth = 1, .status = ST_FULL, .sticky = true});
+    store_fault_set(writer, (struct store_fault){.nth = 1, .status = ST_FULL, .sticky = true});
     close_store();
     CHECK_EQ(outside_i64("SELECT count(*) FROM larder_key"), 0);
     CHECK(outside_i64("SELECT count(*) FROM larder_journal") > 0);
@@ -425,7 +426,7 @@ static void half_applied_is_applied_again(void)
     for (int i = 0; i < 3; i++)
         CHECK_OK(put(i), &err);
     settle_all();
-    fault_set(writer, (struct fault){.nth = 1, .status = ST_FULL, .sticky = true});
+    store_fault_set(writer, (struct store_fault){.nth = 1, .status = ST_FULL, .sticky = true});
     close_store();
     outside("UPDATE larder_meta SET value = (SELECT max(seq) FROM larder_journal) WHERE name = 'applying';"
             "INSERT INTO larder_key (db, key, type, id, size, first, version, expire_at, value)"
@@ -557,7 +558,7 @@ static void nothing_goes_before_it_is_durable(void)
     int64_t until = clock_mono_us() + PATIENCE_US;
     far = true;
     open_as(&modes[1], DURABILITY_EVERYSEC);
-    fault_set(writer, (struct fault){.nth = 1, .status = ST_IO, .sticky = true, .syncs = true});
+    store_fault_set(writer, (struct store_fault){.nth = 1, .status = ST_IO, .sticky = true, .syncs = true});
     for (int i = 0; i < 3; i++)
         CHECK_OK(put(i), &err);
     while (outside_i64("SELECT count(*) FROM larder_key") < 3 && clock_mono_us() < until)
@@ -567,7 +568,7 @@ static void nothing_goes_before_it_is_durable(void)
     CHECK(fault_happened(writer));
     CHECK(rows_in_memory() > 0);
     CHECK(outside_i64("SELECT count(*) FROM larder_journal") > 0);
-    fault_set(writer, (struct fault){0});
+    store_fault_set(writer, (struct store_fault){0});
     outlive_failure();
     CHECK_OK(store_sync(s, &err), &err);
     CHECK_EQ(rows_in_memory(), 0);
@@ -658,12 +659,12 @@ static void nothing_is_taken_from_a_thread_that_applies(void)
     int64_t until = clock_mono_us() + PATIENCE_US;
     reads_may_fail = true;
     open_as(&modes[2], DURABILITY_ALWAYS);
-    fault_set(writer, (struct fault){0});
+    store_fault_set(writer, (struct store_fault){0});
     put_many();
     CHECK_OK(progress(&p), &err);                              /* frozen */
     while (fault_calls(writer) < 3 && clock_mono_us() < until) /* begun, and in the midst of it */
         pause_a_moment();
-    fault_set(reads, (struct fault){.nth = 1, .status = ST_LOCKED, .sticky = true});
+    store_fault_set(reads, (struct store_fault){.nth = 1, .status = ST_LOCKED, .sticky = true});
     CHECK_EQ(store_begin(s, STORE_READ, NULL, NULL, &err), ST_LOCKED);
     CHECK_EQ(progress(&p), ST_LOCKED);
     CHECK_EQ(store_begin(s, STORE_WRITE, NULL, NULL, &err), ST_LOCKED);

@@ -316,10 +316,10 @@ static void a_failure_leaves_all_or_nothing(void)
         struct hidden_stamp before = stamp_of(&a);
         commit(&a);
         snprintf(next, sizeof next, "code %d", (int)nth);
-        fault_set(a.fault, (struct fault){.nth = nth, .status = ST_IO});
+        store_fault_set(a.fault, (struct store_fault){.nth = nth, .status = ST_IO});
         bool done = try_put(&a, next);
         happened = fault_happened(a.fault);
-        fault_set(a.fault, (struct fault){0});
+        store_fault_set(a.fault, (struct store_fault){0});
         begin(&a, false, false);
         struct hidden_stamp now = stamp_of(&a);
         if (done)

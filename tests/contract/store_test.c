@@ -617,7 +617,7 @@ static void the_nth_call_fails(void)
     REQUIRE_OK(open_decorated(&f, &err), &err);
     s = f;
     for (uint64_t nth = 1; nth <= 3; nth++) {
-        fault_set(f, (struct fault){.nth = nth, .status = ST_FULL});
+        store_fault_set(f, (struct store_fault){.nth = nth, .status = ST_FULL});
         struct key_row k = string_row(0, SLICE("k"), SLICE("v"));
         CHECK_EQ(put_key_now(f, &k, &err), ST_FULL);
         CHECK_EQ(err.code, ST_FULL);
@@ -627,10 +627,10 @@ static void the_nth_call_fails(void)
         CHECK(!get_key(f, 0, SLICE("k"), &r));
         rows_release(&r);
     }
-    fault_set(f, (struct fault){.nth = 3, .status = ST_UNKNOWN, .late = true});
+    store_fault_set(f, (struct store_fault){.nth = 3, .status = ST_UNKNOWN, .late = true});
     struct key_row k = string_row(0, SLICE("late"), SLICE("v"));
     CHECK_EQ(put_key_now(f, &k, &err), ST_UNKNOWN);
-    fault_set(f, (struct fault){.nth = 2, .status = ST_IO, .sticky = true});
+    store_fault_set(f, (struct store_fault){.nth = 2, .status = ST_IO, .sticky = true});
     struct rows r = {0};
     CHECK(get_key(f, 0, SLICE("late"), &r));
     rows_release(&r);

@@ -262,12 +262,13 @@ static void fail_every_call(bool late, bool sticky, enum status status)
         REQUIRE(world_start(&w));
         prepare(&w);
         REQUIRE(world_reopen(&w));
-        fault_set(w.store, (struct fault){.nth = nth, .status = status, .late = late, .sticky = sticky});
+        store_fault_set(w.store,
+                        (struct store_fault){.nth = nth, .status = status, .late = late, .sticky = sticky});
         enum status st = run_steps(&w);
         failed = fault_happened(w.store);
         bool all = failed && st != ST_OK && fault_calls(w.store) >= nth && late && status == ST_UNKNOWN &&
                    world_sql(&w, "SELECT count(*) FROM larder_key WHERE key = x'6d6f766564'") > 0;
-        fault_set(w.store, (struct fault){0});
+        store_fault_set(w.store, (struct store_fault){0});
         if (st == ST_OK || all)
             expect_after(&w);
         else
@@ -303,15 +304,15 @@ static void a_batch_that_may_not_write_still_reads(void)
     begin(&w);
     set(&w, 0, "key", "value");
     commit(&w);
-    fault_set(w.store, (struct fault){.nth = 1, .status = ST_READONLY});
+    store_fault_set(w.store, (struct store_fault){.nth = 1, .status = ST_READONLY});
     REQUIRE_OK(engine_begin(w.engine, true, &write_err, &err), &err);
     CHECK_EQ(write_err.code, ST_READONLY);
     world_enter(&w);
     expect(&w, 0, "key", "value");
     commit(&w);
-    fault_set(w.store, (struct fault){.nth = 1, .status = ST_IO, .sticky = true});
+    store_fault_set(w.store, (struct store_fault){.nth = 1, .status = ST_IO, .sticky = true});
     CHECK_EQ(engine_begin(w.engine, true, &write_err, &err), ST_IO);
-    fault_set(w.store, (struct fault){0});
+    store_fault_set(w.store, (struct store_fault){0});
     begin(&w);
     set(&w, 0, "key", "again");
     commit(&w);
@@ -435,9 +436,9 @@ static void a_collection_read_in_a_batch_that_fails_is_read_again(void)
     CHECK_OK(coll_find(c, slice_str(names[0]), &found, &item), engine_error(w.engine));
     CHECK(!found);
     (void)engine_leave(w.engine, true);
-    fault_set(w.store, (struct fault){.nth = 1, .status = ST_FULL, .sticky = true});
+    store_fault_set(w.store, (struct store_fault){.nth = 1, .status = ST_FULL, .sticky = true});
     CHECK_EQ(engine_commit(w.engine, NULL, &w.err), ST_FULL);
-    fault_set(w.store, (struct fault){0});
+    store_fault_set(w.store, (struct store_fault){0});
 
     begin(&w);
     c = open_hash(&w);
@@ -490,9 +491,9 @@ static void ranks_read_in_a_batch_that_fails_are_read_again(void)
     undo_call(&w);
     expect_rank(&w, "zset", many, many - 1 + 5);
     (void)engine_leave(w.engine, true);
-    fault_set(w.store, (struct fault){.nth = 1, .status = ST_FULL, .sticky = true});
+    store_fault_set(w.store, (struct store_fault){.nth = 1, .status = ST_FULL, .sticky = true});
     CHECK_EQ(engine_commit(w.engine, NULL, &w.err), ST_FULL);
-    fault_set(w.store, (struct fault){0});
+    store_fault_set(w.store, (struct store_fault){0});
     begin(&w);
     expect_rank(&w, "zset", many, many - 1);
     commit(&w);
@@ -581,14 +582,14 @@ static void counts_outlive_a_sweep_that_fails(void)
     expect_size(&w, 0, 2);
     expect(&w, 0, "b", "v");
     commit(&w);
-    fault_set(w.store, (struct fault){.nth = 1, .status = ST_IO});
+    store_fault_set(w.store, (struct store_fault){.nth = 1, .status = ST_IO});
     CHECK_EQ(engine_sweep(w.engine, 100, &more, &rows, &w.err), ST_IO);
     begin(&w);
     expect_size(&w, 0, 2);
     commit(&w);
-    fault_set(w.store, (struct fault){.nth = 1, .status = ST_IO, .sticky = true});
+    store_fault_set(w.store, (struct store_fault){.nth = 1, .status = ST_IO, .sticky = true});
     CHECK_EQ(engine_sweep(w.engine, 100, &more, &rows, &w.err), ST_IO);
-    fault_set(w.store, (struct fault){0});
+    store_fault_set(w.store, (struct store_fault){0});
     begin(&w);
     expect_size(&w, 0, 2);
     expect(&w, 0, "a", "1");
@@ -603,7 +604,7 @@ static void absence_is_remembered(void)
     struct world w = {0};
     REQUIRE(world_start(&w));
     begin(&w);
-    fault_set(w.store, (struct fault){0});
+    store_fault_set(w.store, (struct store_fault){0});
     expect(&w, 0, "nothing", NULL);
     CHECK_EQ(fault_calls(w.store), 1);
     expect(&w, 0, "nothing", NULL);
@@ -616,7 +617,7 @@ static void absence_is_remembered(void)
     CHECK_EQ(fault_calls(w.store), 2);
     commit(&w);
     begin(&w);
-    fault_set(w.store, (struct fault){0});
+    store_fault_set(w.store, (struct store_fault){0});
     expect(&w, 0, "nothing", "something");
     del(&w, 0, "nothing");
     expect(&w, 0, "nothing", NULL);
@@ -653,7 +654,7 @@ static void the_cache_keeps_its_budget(void)
             (void)next_call(&w);
             CHECK(s->bytes <= w.cache);
         }
-        fault_set(w.store, (struct fault){0});
+        store_fault_set(w.store, (struct store_fault){0});
         expect(&w, 0, "key:7", value);
         CHECK_EQ(fault_calls(w.store), 0); /* what is in use stays, however much else is read */
         commit(&w);

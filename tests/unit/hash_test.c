@@ -201,9 +201,9 @@ static void batch(struct tester *t, bool grow, bool may_fail)
             compare(t);
     }
     if (may_fail && pick(t, 6) == 0)
-        fault_set(t->w.store, (struct fault){.nth = 1, .status = ST_FULL});
+        store_fault_set(t->w.store, (struct store_fault){.nth = 1, .status = ST_FULL});
     enum status st = engine_commit(t->w.engine, NULL, &t->w.err);
-    fault_set(t->w.store, (struct fault){.nth = 0});
+    store_fault_set(t->w.store, (struct store_fault){.nth = 0});
     if (st != ST_OK)
         t->now = t->before_batch;
     CHECK(st == ST_OK || may_fail);
@@ -216,9 +216,10 @@ static void sweep(struct tester *t, bool may_fail)
         bool more;
         uint64_t rows;
         if (may_fail)
-            fault_set(t->w.store, (struct fault){.nth = 1 + (uint64_t)pick(t, 12), .status = ST_IO});
+            store_fault_set(t->w.store,
+                            (struct store_fault){.nth = 1 + (uint64_t)pick(t, 12), .status = ST_IO});
         enum status st = engine_sweep(t->w.engine, 1 + (uint32_t)pick(t, 400), &more, &rows, &t->w.err);
-        fault_set(t->w.store, (struct fault){.nth = 0});
+        store_fault_set(t->w.store, (struct store_fault){.nth = 0});
         CHECK(st == ST_OK || may_fail);
     }
 }
@@ -376,9 +377,9 @@ static void memory_of_fields(void)
     CHECK_EQ(field_0(&w, "3", false, false), 3);
     CHECK_EQ(field_0(&w, NULL, false, true), 1);
     CHECK_EQ(field_0(&w, "4", false, true), 4);
-    fault_set(w.store, (struct fault){.nth = 1, .status = ST_FULL});
+    store_fault_set(w.store, (struct store_fault){.nth = 1, .status = ST_FULL});
     CHECK(engine_commit(w.engine, NULL, &w.err) != ST_OK);
-    fault_set(w.store, (struct fault){.nth = 0});
+    store_fault_set(w.store, (struct store_fault){.nth = 0});
     REQUIRE(world_begin(&w));
     CHECK_EQ(field_0(&w, NULL, false, true), 1);
     CHECK_EQ(field_0(&w, "5", false, true), 5);

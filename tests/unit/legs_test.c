@@ -442,10 +442,10 @@ static void lost(void)
 
 /* ---- failures ---- */
 
-static void break_store(struct service *s, int i, struct fault f)
+static void break_store(struct service *s, int i, struct store_fault f)
 {
     f.status = f.status ? f.status : ST_IO;
-    fault_set(s->worlds[i].store, f);
+    store_fault_set(s->worlds[i].store, f);
 }
 
 /* Every call of the replica's store fails once, and from then on: what was asked is answered by the primary,
@@ -460,13 +460,13 @@ static void replica_fails(void)
     for (int sticky = 0; sticky < 2; sticky++) {
         for (uint64_t nth = 1; nth < 30; nth++) {
             char answer[128];
-            break_store(&s, 1, (struct fault){.nth = nth, .sticky = sticky});
+            break_store(&s, 1, (struct store_fault){.nth = nth, .sticky = sticky});
             snprintf(answer, sizeof answer, ":%d %s:%d *0 ", n + 1, PRIMARY, n + 2);
             const char *said =
                 ask(&s, "INCR n;LARDER.READ EVENTUAL GET who;INCR n;LARDER.READ EVENTUAL KEYS x*");
             n += 2;
             bool happened = fault_happened(s.worlds[1].store);
-            fault_set(s.worlds[1].store, (struct fault){0});
+            store_fault_set(s.worlds[1].store, (struct store_fault){0});
             if (!happened)
                 break;
             if (!check_that(strcmp(said, answer) == 0, __FILE__, __LINE__, "answered by the primary"))
@@ -484,7 +484,7 @@ static void replica_conflicts(void)
     struct service s;
     if (!start(&s))
         return;
-    break_store(&s, 1, (struct fault){.nth = 1, .status = ST_CONFLICT});
+    break_store(&s, 1, (struct store_fault){.nth = 1, .status = ST_CONFLICT});
     ASK("LARDER.READ EVENTUAL GET who;LARDER.READ EVENTUAL GET who", PRIMARY PRIMARY);
     CHECK_EQ(known.failed[1], 0);
     stop(&s);
@@ -495,7 +495,7 @@ static void primary_away(void)
     struct service s;
     if (!start(&s))
         return;
-    break_store(&s, 0, (struct fault){.nth = 1, .sticky = true});
+    break_store(&s, 0, (struct store_fault){.nth = 1, .sticky = true});
     ASK("LARDER.READ EVENTUAL GET who", ONE); /* the primary is not even asked */
     CHECK_EQ(known.failed[0], 0);
     /* Beside a write that is held, and fails in the end. */
@@ -509,9 +509,9 @@ static void primary_away(void)
         "-STALE no database that can be reached is recent enough for this read " ONE);
     /* One of the replicas as well: the other answers. */
     known.then = 2;
-    break_store(&s, 1, (struct fault){.nth = 1});
+    break_store(&s, 1, (struct store_fault){.nth = 1});
     ASK("LARDER.READ EVENTUAL GET who", TWO);
-    fault_set(s.worlds[0].store, (struct fault){0});
+    store_fault_set(s.worlds[0].store, (struct store_fault){0});
     known.away = false;
     ASK("SET a 1;GET a", "+OK $1 1 ");
     stop(&s);
@@ -521,7 +521,7 @@ static void *come_back(void *arg)
 {
     struct service *s = arg;
     usleep(50000);
-    fault_set(s->worlds[0].store, (struct fault){0});
+    store_fault_set(s->worlds[0].store, (struct store_fault){0});
     known.away = false;
     known.route[READ_SESSION] = 1;
     return NULL;
@@ -542,7 +542,7 @@ static void held(void)
     pthread_join(thread, NULL);
     /* The connection was lost, and is back when the transaction begins a second time, to read: the write is
        held as well. */
-    break_store(&s, 0, (struct fault){.nth = 1});
+    break_store(&s, 0, (struct store_fault){.nth = 1});
     ASK("SET a 2;GET a", "+OK $1 2 ");
     known.route[READ_SESSION] = ROUTE_NONE;
     known.away = true;

@@ -329,9 +329,9 @@ static void a_store_that_fails_fails_the_batch(void)
     engine_mark(w.engine);
     set("k", "1", EXPIRE_NEVER);
     scan();
-    fault_set(w.store, (struct fault){.nth = 1, .status = ST_IO});
+    store_fault_set(w.store, (struct store_fault){.nth = 1, .status = ST_IO});
     CHECK_EQ(engine_undo_to_mark(w.engine), ST_IO);
-    fault_set(w.store, (struct fault){0});
+    store_fault_set(w.store, (struct store_fault){0});
     (void)engine_leave(w.engine, false);
     CHECK_EQ(engine_commit(w.engine, NULL, &w.err), ST_IO);
     begin();

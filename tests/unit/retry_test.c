@@ -250,7 +250,7 @@ static bool play(struct service *s, const struct scenario *c, uint64_t nth, stru
     for (size_t i = 0; c->lines[i]; i++) {
         const char *line = c->lines[i];
         if (line[0] == '!') {
-            fault_set(s->world.store, (struct fault){.nth = nth, .status = ST_CONFLICT});
+            store_fault_set(s->world.store, (struct store_fault){.nth = nth, .status = ST_CONFLICT});
         } else if (line[1] == '~') {
             char text[256];
             snprintf(text, sizeof text, "%s\r\n", line + 2);
@@ -263,7 +263,7 @@ static bool play(struct service *s, const struct scenario *c, uint64_t nth, stru
         }
     }
     bool happened = fault_happened(s->world.store);
-    fault_set(s->world.store, (struct fault){0});
+    store_fault_set(s->world.store, (struct store_fault){0});
     for (int i = 0; i < CONTROL; i++) {
         if (s->fds[i] < 0)
             continue;
@@ -403,7 +403,7 @@ static bool play_http(uint64_t nth, struct buf *out)
         return false;
     s.fds[0] = dial(&s, true);
     ask(&s, CONTROL, "PING");
-    fault_set(s.world.store, (struct fault){.nth = nth, .status = ST_CONFLICT});
+    store_fault_set(s.world.store, (struct store_fault){.nth = nth, .status = ST_CONFLICT});
     add_request(&text, "PUT /keys/a", "7", false);
     add_request(&text, "GET /keys/a", "", false);
     add_request(&text, "POST /batch",
@@ -418,7 +418,7 @@ static bool play_http(uint64_t nth, struct buf *out)
     buf_release(&text);
     hear(&s, 0, NULL);
     bool happened = fault_happened(s.world.store);
-    fault_set(s.world.store, (struct fault){0});
+    store_fault_set(s.world.store, (struct store_fault){0});
     hide_ids(&s.heard[0]);
     buf_add_slice(out, buf_slice(&s.heard[0]));
     add_books(&s, out);
@@ -465,10 +465,10 @@ static void monitors(void)
     for (uint64_t nth = 1; happened && nth < 60; nth++) {
         begin_anew(&s);
         ask(&s, 1, "MONITOR");
-        fault_set(s.world.store, (struct fault){.nth = nth, .status = ST_CONFLICT});
+        store_fault_set(s.world.store, (struct store_fault){.nth = nth, .status = ST_CONFLICT});
         ask(&s, 0, "SET a 1;INCR a;MULTI;INCR a;EXEC;GET a");
         happened = fault_happened(s.world.store);
-        fault_set(s.world.store, (struct fault){0});
+        store_fault_set(s.world.store, (struct store_fault){0});
         ask(&s, 0, "GET end");
         hear(&s, 1, "\"GET\" \"end\"");
         CHECK_EQ(count(&s.heard[1], "\"SET\""), 1);
@@ -488,12 +488,12 @@ static void bounded(void)
     ask(&s, 0, "WATCH none");
     say(&s, 2, "BLPOP l 0\r\n");
     await(&s, "blocked_clients", 1);
-    fault_set(s.world.store, (struct fault){.nth = 1, .status = ST_CONFLICT, .sticky = true});
+    store_fault_set(s.world.store, (struct store_fault){.nth = 1, .status = ST_CONFLICT, .sticky = true});
     s.heard[1].len = 0;
     ask(&s, 1, "PING;SET none 1;RPUSH l a");
     CHECK(memmem(s.heard[1].p, s.heard[1].len, "-TRYAGAIN ", 10) != NULL);
     CHECK(s.heard[1].len > 7 && memcmp(s.heard[1].p, "+PONG\r\n", 7) == 0);
-    fault_set(s.world.store, (struct fault){0});
+    store_fault_set(s.world.store, (struct store_fault){0});
     s.heard[0].len = 0;
     ask(&s, 0, "MULTI;EXISTS none l;EXEC");
     CHECK(memmem(s.heard[0].p, s.heard[0].len, "*1\r\n:0\r\n", 8) != NULL); /* it was not touched */
@@ -509,7 +509,7 @@ static void bounded(void)
    often enough, some dozens of milliseconds. */
 static void begin_conflicts(struct service *s)
 {
-    fault_set(s->world.store, (struct fault){.nth = 1, .status = ST_CONFLICT, .sticky = true});
+    store_fault_set(s->world.store, (struct store_fault){.nth = 1, .status = ST_CONFLICT, .sticky = true});
 }
 
 static void await_conflict(struct service *s)
@@ -547,7 +547,7 @@ static void others_wait(void)
     say(&s, 1, "INCR other\r\n");
     say(&s, 0, "INCR more\r\n");
     usleep(3000);
-    fault_set(s.world.store, (struct fault){0});
+    store_fault_set(s.world.store, (struct store_fault){0});
     hear(&s, 1, "\r\n");
     expect_told(&s, 0, "GET n");
     hear(&s, 0, "\r\n:1\r\n"); /* of the command that came later */
@@ -572,7 +572,7 @@ static void clients_go(void)
         s.fds[0] = s.fds[1] = -1;
         if (i % 2)
             usleep(2000);
-        fault_set(s.world.store, (struct fault){0});
+        store_fault_set(s.world.store, (struct store_fault){0});
         await(&s, "connected_clients", 1);
         await(&s, "blocked_clients", 0);
         s.heard[CONTROL].len = 0;
@@ -598,7 +598,7 @@ static void time_goes_on(void)
     say(&s, 0, "GET n\r\nINCR n\r\n");
     await_conflict(&s);
     hear(&s, 2, "*-1\r\n");
-    fault_set(s.world.store, (struct fault){0});
+    store_fault_set(s.world.store, (struct store_fault){0});
     ask(&s, 1, "PING");
     CHECK(heard(&s, 1, "$1\r\n0\r\n:1\r\n$1\r\n1\r\n+PONG") || heard(&s, 1, "-TRYAGAIN "));
     hear(&s, 0, "\r\n");
@@ -621,7 +621,7 @@ static void deadlines(void)
     buf_release(&text);
     hear(&s, 0, NULL);
     CHECK(heard(&s, 0, "503 Service Unavailable") && heard(&s, 0, "\"timeout\""));
-    fault_set(s.world.store, (struct fault){0});
+    store_fault_set(s.world.store, (struct store_fault){0});
     s.heard[CONTROL].len = 0;
     ask(&s, CONTROL, "EXISTS a");
     CHECK(heard(&s, CONTROL, ":0\r\n"));
@@ -639,7 +639,7 @@ static void the_end(void)
     await_conflict(&s);
     workers_stop(s.workers);
     usleep(3000);
-    fault_set(s.world.store, (struct fault){0});
+    store_fault_set(s.world.store, (struct store_fault){0});
     hear(&s, 0, NULL);
     CHECK(heard(&s, 0, ":1\r\n+PONG\r\n") || (heard(&s, 0, "-TRYAGAIN ") && heard(&s, 0, "+PONG\r\n")));
     stop(&s);

@@ -251,14 +251,14 @@ static void a_failing_database_ends_it(void)
     start_in(&f);
     CHECK_STR(eval(&f, 2, "return 1"), ":1\r\n"); /* which reads what scripts were flushed */
     CHECK_STR(say(&f, "set a 0"), "+OK\r\n");
-    fault_set(f.world.store,
-              (struct fault){.nth = 2, .status = ST_IO, .sticky = true}); /* behind the beginning */
+    store_fault_set(f.world.store, (struct store_fault){
+                                       .nth = 2, .status = ST_IO, .sticky = true}); /* behind the beginning */
     CHECK(strncmp(eval(&f, 2,
                        "redis.call('set','a','1') local done = pcall(redis.call,'get','known') "
                        "redis.call('set','a','2') return tostring(done)"),
                   "-IOERR", 6) == 0);
     CHECK(fault_happened(f.world.store));
-    fault_set(f.world.store, (struct fault){0});
+    store_fault_set(f.world.store, (struct store_fault){0});
     CHECK_STR(say(&f, "get a"), "$1\r\n0\r\n");
     CHECK_STR(say(&f, "get known"), "$1\r\nv\r\n");
     stop(&f);

@@ -534,7 +534,8 @@ static void one_batch(struct run *r, bool faults)
     model_copy(&r->batch, &r->now);
     r->poison = false;
     if (faults)
-        fault_set(r->w.store, (struct fault){.nth = 1 + pick(r, 30), .status = ST_IO, .sticky = !pick(r, 3)});
+        store_fault_set(r->w.store,
+                        (struct store_fault){.nth = 1 + pick(r, 30), .status = ST_IO, .sticky = !pick(r, 3)});
     bool begun = world_begin(&r->w);
     CHECK(begun || fault_happened(r->w.store));
     size_t calls = begun ? pick(r, 12) : 0;
@@ -546,7 +547,7 @@ static void one_batch(struct run *r, bool faults)
     CHECK(st == ST_OK || r->poison || fault_happened(r->w.store));
     if (st != ST_OK)
         model_copy(&r->now, &r->batch);
-    fault_set(r->w.store, (struct fault){0});
+    store_fault_set(r->w.store, (struct store_fault){0});
 }
 
 static void between_batches(struct run *r)

@@ -116,7 +116,7 @@ static bool failed(const char *reply)
 }
 
 /* One pipeline with the nth call of the store failing. False when it no longer comes to that many calls. */
-static bool try_nth(struct service *s, int fd, uint64_t nth, struct fault f)
+static bool try_nth(struct service *s, int fd, uint64_t nth, struct store_fault f)
 {
     char replies[7][256], context[64], value[32], command[320];
     f.nth = nth;
@@ -127,10 +127,10 @@ static bool try_nth(struct service *s, int fd, uint64_t nth, struct fault f)
     snprintf(value, sizeof value, "v%llu", (unsigned long long)nth);
     snprintf(command, sizeof command, "PING\r\nGET a\r\nSET a %s\r\nECHO x\r\nGET a\r\nINCR b\r\nPING y\r\n",
              value);
-    fault_set(s->world.store, f);
+    store_fault_set(s->world.store, f);
     ask(fd, command, replies, 7);
     bool happened = fault_happened(s->world.store);
-    fault_set(s->world.store, (struct fault){0});
+    store_fault_set(s->world.store, (struct store_fault){0});
 
     CHECK_STR(replies[0], "+PONG");
     CHECK(failed(replies[1]) || strcmp(replies[1], "old") == 0);
@@ -154,7 +154,7 @@ static bool try_nth(struct service *s, int fd, uint64_t nth, struct fault f)
     return happened;
 }
 
-static void every_failure(struct fault f)
+static void every_failure(struct store_fault f)
 {
     struct service s;
     REQUIRE(start(&s));
@@ -171,17 +171,17 @@ static void one_call_fails(void)
 {
     static const enum status kinds[] = {ST_IO, ST_FULL, ST_BUSY, ST_READONLY};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        every_failure((struct fault){.status = kinds[i]});
+        every_failure((struct store_fault){.status = kinds[i]});
 }
 
 static void every_later_call_fails(void)
 {
-    every_failure((struct fault){.status = ST_IO, .sticky = true});
+    every_failure((struct store_fault){.status = ST_IO, .sticky = true});
 }
 
 static void outcome_unknown(void)
 {
-    every_failure((struct fault){.status = ST_UNKNOWN, .late = true});
+    every_failure((struct store_fault){.status = ST_UNKNOWN, .late = true});
 }
 
 /* A failed batch of two clients: each gets its own replies, rewritten. */
@@ -195,7 +195,7 @@ static void two_clients(void)
     /* both wait in the pause, and then run in one batch */
     expect_one(a, "CLIENT PAUSE 200 WRITE\r\n", "+OK");
     CHECK(send(b, "INCR k\r\nPING b\r\n", 16, MSG_NOSIGNAL) == 16);
-    fault_set(s.world.store, (struct fault){.nth = 2, .status = ST_IO, .sticky = true});
+    store_fault_set(s.world.store, (struct store_fault){.nth = 2, .status = ST_IO, .sticky = true});
     ask(a, "PING a\r\nINCR k\r\nECHO z\r\n", replies, 3);
     CHECK_STR(replies[0], "a");
     CHECK(failed(replies[1]));
@@ -203,7 +203,7 @@ static void two_clients(void)
     ask(b, "", replies, 2);
     CHECK(failed(replies[0]));
     CHECK_STR(replies[1], "b");
-    fault_set(s.world.store, (struct fault){0});
+    store_fault_set(s.world.store, (struct store_fault){0});
     expect_one(a, "GET k\r\n", "0");
     close(a);
     close(b);

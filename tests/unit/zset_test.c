@@ -261,9 +261,9 @@ static void batch(struct tester *t, bool grow, bool may_fail)
             compare(t);
     }
     if (may_fail && pick(t, 6) == 0)
-        fault_set(t->w.store, (struct fault){.nth = 1, .status = ST_FULL});
+        store_fault_set(t->w.store, (struct store_fault){.nth = 1, .status = ST_FULL});
     enum status st = engine_commit(t->w.engine, NULL, &t->w.err);
-    fault_set(t->w.store, (struct fault){.nth = 0});
+    store_fault_set(t->w.store, (struct store_fault){.nth = 0});
     if (st != ST_OK)
         t->now = t->before_batch;
     CHECK(st == ST_OK || may_fail);
