@@ -406,6 +406,32 @@ enum status engine_commit(struct engine *e, int64_t *ret_ticket, struct error *e
 
 /* ---- between batches ---- */
 
+enum status engine_chore(struct engine *e, bool lazy, engine_chore_fn *fn, void *arg, struct error *err)
+{
+    struct view *v = &e->view;
+    bool changed = false;
+    view_declare_more(v);
+    enum status st = begin(e, lazy ? STORE_WRITE_LAZY : STORE_WRITE, &changed, err);
+    if (st == ST_OK)
+        st = engine_begun(e, changed, err);
+    view_undeclare(v);
+    if (st != ST_OK)
+        return st;
+    e->in_write = true;
+    engine_enter(e);
+    v->call.err = err;
+    st = fn(arg, v);
+    v->call.err = &e->call_err;
+    arena_reset(&v->call.scratch);
+    if (st == ST_OK) {
+        view_accept(v);
+        return engine_commit(e, NULL, err);
+    }
+    view_undo(v, st);
+    engine_abandon(e);
+    return st;
+}
+
 enum status engine_progress(struct engine *e, struct error *err)
 {
     if (!e->later)

@@ -162,6 +162,14 @@ enum status engine_backlog(struct engine *e, uint32_t max, struct engine_backlog
 enum status engine_sweep(struct engine *e, uint32_t max_rows, bool *ret_more, uint64_t *ret_rows,
                          struct error *err) MUST_CHECK;
 
+/* A transaction of the server's own, between batches, that no reply waits for: fn reads and writes through
+   the view as one call. What it did is kept if it returns ST_OK, else undone. Keys that were declared before
+   (view_declare) are locked where tables are shared. lazy: its commit need not be durable before the next one
+   that has to be, since it would only be done again. */
+typedef enum status engine_chore_fn(void *arg, struct view *v);
+enum status engine_chore(struct engine *e, bool lazy, engine_chore_fn *fn, void *arg,
+                         struct error *err) MUST_CHECK;
+
 /* Makes all that was committed durable, whatever the durability (SAVE, shutdown). */
 enum status engine_sync(struct engine *e, struct error *err) MUST_CHECK;
 

@@ -115,14 +115,27 @@ static enum status note_any(void *arg, const struct key_row *k)
     return ST_OK;
 }
 
-/* Runs fn in a transaction that no reply waits for, when there is anything to do. */
+/* Removes what fn finds in a transaction of its own, when there is anything to do. */
+struct purge {
+    struct engine *e;
+    enum status (*fn)(struct engine *, uint32_t, uint64_t *);
+    uint32_t max;
+    uint64_t *ret_rows;
+};
+
+static enum status run_purge(void *arg, struct view *v)
+{
+    const struct purge *p = arg;
+    (void)v;
+    return p->fn(p->e, p->max, p->ret_rows);
+}
+
 static enum status purge(struct engine *e, enum key_order order,
                          enum status (*fn)(struct engine *, uint32_t, uint64_t *), uint32_t max,
                          uint64_t *ret_rows, struct error *err)
 {
-    struct view *v = &e->view;
     int64_t now = clock_wall_us() / 1000;
-    bool any = false, changed;
+    bool any = false;
     enum status st;
     do {
         struct key_scan q = question(e, order, now, 1);
@@ -130,22 +143,9 @@ static enum status purge(struct engine *e, enum key_order order,
     } while (st == ST_OK && !any && order == KEYS_EXPIRED && forget_place(e, now));
     if (st != ST_OK || !any || max == 0)
         return st;
-    if ((st = store_begin(e->store, STORE_WRITE_LAZY, NULL, &changed, err)) != ST_OK ||
-        (st = engine_begun(e, changed, err)) != ST_OK)
-        return st;
-    engine_enter(e);
-    v->call.err = err;
-    st = fn(e, max, ret_rows);
-    v->call.err = &e->call_err;
-    arena_reset(&v->call.scratch);
-    if (st == ST_OK) {
-        view_accept(v);
-        return engine_commit(e, NULL, err);
-    }
-    e->swept.known = false;
-    view_undo(v, st);
-    store_rollback(e->store);
-    view_rolled_back(v);
+    struct purge p = {e, fn, max, ret_rows};
+    st = engine_chore(e, true, run_purge, &p, err);
+    e->swept.known &= st == ST_OK;
     return st;
 }
 
