@@ -21,6 +21,7 @@
 #include "base/buf.h"
 #include "base/slice.h"
 #include "base/status.h"
+#include "table/keycode.h"
 #include "table/rows.h"
 
 enum filter_op {
@@ -46,47 +47,62 @@ struct filter {
 struct bound {
     bool on;
     bool exclusive;
-    struct value value;
+    struct value value; /* not NULL */
 };
 
 struct find {
     const struct table_index *index; /* NULL: the primary key */
-    const struct value *eq;
+    const struct value *eq;          /* of the column's kind each; NULL: those that are NULL */
     size_t neq;
-    struct bound low, high; /* of the column behind those */
+    struct bound low, high; /* of the column behind those; NULLs are outside of any bound */
     struct slice prefix;    /* of that column when it is TEXT or BLOB; p is NULL: none */
     const struct filter *filters;
     size_t nfilters;
     bool reverse;
     uint32_t limit; /* rows handed out at most */
     uint32_t scan;  /* rows looked at at most */
-    bool keys_only; /* of the columns only those that the order's names hold are wanted: no rows are fetched
-                       where that will do */
+    bool keys_only; /* of the columns only those that the order's names hold (find_holds) are wanted: others
+                       are NULL, version is 0, and rows are not fetched where that will do */
 };
 
 /* Whether it makes sense for the table: places, types, an index that is ready. Converts nothing. */
 bool find_check(const struct table *t, const struct find *f, struct fault *fault);
 
+/* Whether the names of an order (NULL: of the primary key) hold a column, by its place. */
+bool find_holds(const struct schema *s, const struct table_index *i, uint16_t column);
+
+/* The bound that a comparison of a column with any constant comes down to. Where the column's type does not
+   have the constant, the bound is wider, never narrower: the comparison itself is to be looked at again row
+   by row. False: there is none that would be of use. */
+bool find_bound(enum column_type t, enum filter_op op, const struct value *v, struct arena *arena,
+                struct bound *ret);
+
+/* A row, its values and its name are valid until the arena of rows is reset. */
 typedef enum status find_fn(void *arg, const struct table_row *row, struct slice name);
 
-/* Where a find stands: zeroed at the beginning. after is in the arena of rows. */
+/* Where a find stands: zeroed at the beginning. */
 struct find_place {
     bool begun, ended;
-    struct slice after; /* the name, in the find's order, of the last row or entry looked at */
+    uint16_t nafter;
+    char after[KEYCODE_MAX + 4]; /* the name, in the find's order, of the last row or entry looked at */
 };
 
 struct find_result {
     uint64_t returned, scanned;
 };
 
-/* One page: calls fn for up to limit rows behind place, and moves it. fn must not use the view. */
+/* One page: calls fn for up to limit rows behind place, and moves it. place->ended: there are no more. Else
+   there is at least one more, or scan rows were looked at. fn must not use the view; ST_STOP from it ends the
+   page behind its row. */
 enum status find_page(struct rows *r, const struct find *f, struct find_place *place, find_fn *fn, void *arg,
                       struct find_result *ret) MUST_CHECK;
 
-/* How many rows there are in all (live ones, filters met), up to f->scan rows looked at. */
+/* How many rows there are (live ones, filters met) behind place, up to f->scan rows looked at; f->limit means
+   nothing. */
 enum status find_count(struct rows *r, const struct find *f, struct find_place *place, uint64_t *ret,
                        struct find_result *ret_work) MUST_CHECK;
 
+/* The token of a place that has begun and not ended. */
 void find_token(const struct table *t, const struct find *f, const struct find_place *place, struct buf *out);
 bool find_resume(const struct table *t, const struct find *f, struct slice token, struct arena *arena,
                  struct find_place *ret, struct fault *fault);
