@@ -22,7 +22,11 @@ enum fault_kind {
                        its limits */
     FAULT_BAD_TOKEN, /* BADTOKEN    400 bad_cursor */
     FAULT_BUILDING,  /* BUILDING    409 building          an index that is not ready yet, or has failed */
-    FAULT_REFUSED    /* REFUSED     409 refused           what such a table cannot do; text says why */
+    FAULT_REFUSED,   /* REFUSED     409 refused           what such a table cannot do; text says why */
+    FAULT_SQL,       /* SQL         400 sql_error         a text of SQL, or what it asks for */
+    FAULT_TIMEOUT,   /* SQL         504 sql_timeout */
+    FAULT_TOO_LARGE, /* SQL         413 result_too_large */
+    FAULT_CANCELLED  /* SQL         409 cancelled */
 };
 
 #define FAULT_CHARS 480
