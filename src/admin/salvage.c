@@ -89,7 +89,7 @@ static void choose(struct salvage *v, bool skip)
 
 static const char *type_name(enum row_type t)
 {
-    static const char *const names[] = {"deleted", "string", "hash", "list", "set", "zset"};
+    static const char *const names[] = {"deleted", "string", "hash", "list", "set", "zset", "table"};
     return (size_t)t < sizeof names / sizeof names[0] ? names[t] : "unknown";
 }
 

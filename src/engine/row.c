@@ -19,6 +19,8 @@ bool row_sound(const struct key_row *k)
     case ROW_SET:
     case ROW_ZSET:
         return k->id > 0 && k->size > 0 && k->size < far && k->first > -far && k->first < far;
+    case ROW_TABLE:
+        return k->id > 0 && k->size == 0 && k->first == 0;
     default:
         return false;
     }

@@ -85,8 +85,11 @@ const char *row_type_name(enum row_type type)
         return "set";
     case ROW_ZSET:
         return "zset";
+    case ROW_TABLE:
+        return "table";
     case ROW_NONE:
     case ROW_DB:
+    case ROW_INDEX:
         break;
     }
     return "none";

@@ -20,6 +20,8 @@ enum {
     ENTRY_IDS = 8
 };
 
+#define TRASH_INDEX 255 /* as the type of a trash row: the number of an index follows */
+
 /* ---- writing: each takes where it may write and returns where the next one may ---- */
 
 static char *put_byte(char *p, unsigned v)
@@ -130,7 +132,10 @@ static void add_trash(struct buf *out, const struct trash_row *t)
 {
     char *start = buf_reserve(out, MAX_FIXED), *p = put_byte(start, ENTRY_TRASH);
     p = put_number(p, (uint64_t)t->id);
-    p = put_byte(p, t->type);
+    if (t->type > ROW_INDEX)
+        p = put_number(put_byte(p, TRASH_INDEX), (uint64_t)t->type - ROW_INDEX);
+    else
+        p = put_byte(p, t->type);
     out->len += (size_t)(p - start);
 }
 
@@ -246,7 +251,20 @@ static double get_score(struct reader *r)
 static enum row_type get_type(struct reader *r)
 {
     unsigned type = get_byte(r);
-    r->bad |= type < ROW_STRING || (type > ROW_ZSET && type != ROW_DB);
+    r->bad |= type < ROW_STRING || type > ROW_TABLE;
+    return (enum row_type)type;
+}
+
+/* Of a trash row. */
+static enum row_type get_trash_type(struct reader *r)
+{
+    unsigned type = get_byte(r);
+    if (type == TRASH_INDEX) {
+        uint32_t number = get_u32(r);
+        r->bad |= number < 1 || number > ROW_INDEX_MAX;
+        return (enum row_type)(ROW_INDEX + number);
+    }
+    r->bad |= type < ROW_STRING || (type > ROW_TABLE && type != ROW_DB);
     return (enum row_type)type;
 }
 
@@ -263,7 +281,6 @@ static struct key_row get_key(struct reader *r, unsigned kind)
     k.type = get_type(r);
     k.expire_at = get_signed(r);
     k.value = get_bytes(r);
-    r->bad |= k.type == ROW_DB;
     if (kind == ENTRY_ITEMS) {
         k.id = get_positive(r);
         k.size = get_positive(r);
@@ -315,7 +332,7 @@ static struct db_row get_db(struct reader *r)
 static struct trash_row get_trash(struct reader *r)
 {
     struct trash_row t = {.id = get_positive(r)};
-    t.type = get_type(r);
+    t.type = get_trash_type(r);
     return t;
 }
 

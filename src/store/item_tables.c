@@ -70,7 +70,47 @@ const struct item_table_desc item_tables[ITEM_TABLES] = {
             .title = "rank blocks",
             .items = "rank blocks",
         },
+    [ITEM_ROW] =
+        {
+            .name = "larder_row",
+            .owner = ROW_TABLE,
+            .key = "name",
+            .named = true,
+            .columns = {[COLUMN_VALUE] = "value", [COLUMN_EXPIRY] = "expire_at"},
+            .indexes = {[ITEMS_BY_EXPIRY] = "larder_row_expire"},
+            .sweep_weight = 1,
+            .title = "rows of tables",
+            .items = "rows of tables",
+        },
+    [ITEM_ENTRY] =
+        {
+            .name = "larder_entry",
+            .owner = ROW_TABLE,
+            .key = "name",
+            .named = true,
+            .columns = {[COLUMN_VALUE] = "value"},
+            .sweep_weight = 1,
+            .title = "entries of indexes",
+            .items = "entries of indexes",
+        },
 };
+
+static void put_index(char out[2], int number)
+{
+    out[0] = (char)(number >> 8);
+    out[1] = (char)number;
+}
+
+enum trash_part item_trashed(enum item_table t, enum row_type type, char ret_low[2], char ret_high[2])
+{
+    if (type <= ROW_INDEX)
+        return item_tables[t].owner == type ? TRASH_ALL : TRASH_NONE;
+    if (t != ITEM_ENTRY)
+        return TRASH_NONE;
+    put_index(ret_low, (int)type - ROW_INDEX);
+    put_index(ret_high, (int)type - ROW_INDEX + 1);
+    return TRASH_RANGE;
+}
 
 const char *item_order_column(enum item_table t, enum item_order order)
 {

@@ -67,6 +67,11 @@ static inline bool item_numbered(enum item_table t)
     return item_tables[t].indexes[ITEMS_BY_ORD] != NULL;
 }
 
+/* Which items a trash row of this type names in a table: all of the id, none, or those whose names begin with
+   the number of an index: *ret_low up to before *ret_high, of two bytes each. */
+enum trash_part { TRASH_NONE, TRASH_ALL, TRASH_RANGE };
+enum trash_part item_trashed(enum item_table t, enum row_type type, char ret_low[2], char ret_high[2]);
+
 /* The column that an order goes by, the first one where there are two. */
 const char *item_order_column(enum item_table t, enum item_order order);
 

@@ -4,6 +4,8 @@ enum scan_end scan_end_of(const struct item_scan *q)
 {
     if (!q->has_max)
         return END_OPEN;
+    if (q->order == ITEMS_BY_NAME)
+        return q->below_max ? END_BELOW : END_AT;
     if (q->order != ITEMS_BY_SCORE)
         return END_AT;
     if (q->below_max)
@@ -186,8 +188,10 @@ bool item_above(const struct item_scan *q, const struct item_row *i)
 {
     if (!q->has_max)
         return false;
-    if (q->order == ITEMS_BY_NAME)
-        return slice_cmp(i->ref.name, q->max_name) > 0;
+    if (q->order == ITEMS_BY_NAME) {
+        int c = slice_cmp(i->ref.name, q->max_name);
+        return c > 0 || (c == 0 && q->below_max);
+    }
     if (q->order != ITEMS_BY_SCORE)
         return number_of(q->order, i) > q->max;
     enum scan_end end = scan_end_of(q);

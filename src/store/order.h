@@ -14,7 +14,7 @@ static inline bool begins_with_score(const struct item_scan *q)
 }
 
 /* How a scan of items ends: with the last row, or at or below what goes with max; by score, max may be a
-   score without a name. */
+   score without a name. Below is for scans by score or by name. */
 enum scan_end { END_OPEN, END_AT, END_AT_SCORE, END_BELOW, END_BELOW_SCORE };
 #define SCAN_ENDS 5
 

@@ -17,8 +17,13 @@ enum row_type {
     ROW_LIST = 3,
     ROW_SET = 4,
     ROW_ZSET = 5,
-    ROW_DB = 100 /* only in larder_trash: id is the number of a flushed database */
+    ROW_TABLE = 6,   /* a relational table: value is its schema, and id owns its rows and entries */
+    ROW_DB = 100,    /* only in larder_trash: id is the number of a flushed database */
+    ROW_INDEX = 1000 /* only in larder_trash, plus the number of an index (1 to ROW_INDEX_MAX) of the table
+                        with this id: the entries whose names begin with it, in two bytes, big-endian */
 };
+
+#define ROW_INDEX_MAX 30000
 
 /* The tables that hold the items of one key, each by the id in the key's row. store/item_tables.c says which
    columns and orders each of them has. The numbers are in the journal, so they never change. */
@@ -28,10 +33,12 @@ enum item_table {
     ITEM_LIST,
     ITEM_SET,
     ITEM_ZSET,
-    ITEM_ZBLOCK /* rank blocks of large sorted sets: pos is a block's number, score and value the place it
-                   begins at, ord how many members it has */
+    ITEM_ZBLOCK, /* rank blocks of large sorted sets: pos is a block's number, score and value the place it
+                    begins at, ord how many members it has */
+    ITEM_ROW,    /* rows of tables: name is the code of the primary key (table/keycode.h) */
+    ITEM_ENTRY   /* entries of their indexes: name is the number of the index and the code of its columns */
 };
-#define ITEM_TABLES 6
+#define ITEM_TABLES 8
 
 /* A string longer than this does not live in its key row but in larder_chunk, so that no command's cost
    depends on the size of the value it deletes, expires, renames or changes a part of. A chunk that is

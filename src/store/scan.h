@@ -64,7 +64,7 @@ struct item_scan {
     int64_t min, max;                /* BY_POS, BY_ORD, BY_EXPIRY */
     struct slice min_name, max_name; /* BY_NAME; BY_SCORE: they break ties, a max_name of NULL bounds none */
     double min_score, max_score;     /* BY_SCORE */
-    bool below_max;                  /* BY_SCORE: what equals max is out of the range */
+    bool below_max;                  /* BY_SCORE, BY_NAME: what equals max is out of the range */
     uint32_t skip;                   /* rows left out at the start of the range */
     uint32_t limit;
 };

@@ -117,7 +117,7 @@ static inline int compare_bytes(struct slice a, struct slice b)
 {
     size_t n = a.n < b.n ? a.n : b.n;
     int c = n ? memcmp(a.p, b.p, n) : 0;
-    return c ? c : a.n < b.n ? -1 : a.n > b.n;
+    return c ? (c > 0) - (c < 0) : a.n < b.n ? -1 : a.n > b.n;
 }
 
 static inline bool same_item(const struct item_row *a, const struct item_row *b)
@@ -191,7 +191,7 @@ static inline bool within(const struct item_scan *q, const struct item_row *i)
         return within_scores(q, i->score, i->ref.name);
     if (q->order == ITEMS_BY_NAME)
         return !(q->has_min && compare_bytes(i->ref.name, q->min_name) < 0) &&
-               !(q->has_max && compare_bytes(i->ref.name, q->max_name) > 0);
+               !(q->has_max && compare_bytes(i->ref.name, q->max_name) >= (q->below_max ? 0 : 1));
     int64_t v = q->order == ITEMS_BY_POS ? i->ref.pos : q->order == ITEMS_BY_ORD ? i->ord : i->expire_at;
     return !(q->order == ITEMS_BY_EXPIRY && v == 0) && !(q->has_min && v < q->min) &&
            !(q->has_max && v > q->max);
@@ -235,11 +235,11 @@ static inline struct item_scan any_item_scan(void)
                           .skip = chance(60) ? 0 : (uint32_t)roll(6),
                           .limit = chance(50) ? UINT32_MAX : (uint32_t)roll(8)};
     q.order = item_named(q.table) ? ITEMS_BY_NAME : ITEMS_BY_POS;
-    if (item_named(q.table) && chance(40))
+    if (item_numbered(q.table) && chance(40))
         q.order = ITEMS_BY_ORD;
     if (q.table == ITEM_ZSET && chance(60))
         q.order = ITEMS_BY_SCORE;
-    if (q.table == ITEM_HASH && chance(60))
+    if (item_ordered(q.table, ITEMS_BY_EXPIRY) && chance(60))
         q.order = ITEMS_BY_EXPIRY;
     int64_t span = q.order == ITEMS_BY_EXPIRY ? HORIZON : NAMES;
     q.min = roll(span) - (q.order == ITEMS_BY_POS ? 5 : 0);

@@ -272,11 +272,11 @@ static void a_newer_version_is_refused(void)
         o.read_only = i == 1;
         CHECK_EQ(store_open(&o, &s, &err), ST_NEWER);
         CHECK(strstr(err.text, "version 99") != NULL);
-        CHECK(strstr(err.text, " 1") != NULL);
+        CHECK(strstr(err.text, " 2") != NULL);
     }
     bool ok;
     CHECK_EQ(store_check(place.path, stdout, &ok, &err), ST_NEWER);
-    outside("UPDATE larder_meta SET value = 1 WHERE name = 'schema_version'");
+    outside("UPDATE larder_meta SET value = 2 WHERE name = 'schema_version'");
     open_store();
     struct rows r = {0};
     CHECK(get_key(s, 0, SLICE("k"), &r));
@@ -286,9 +286,10 @@ static void a_newer_version_is_refused(void)
 
 static const struct schema_step next_steps[] = {
     {1, "this is never run"},
-    {2, "ALTER TABLE larder_db ADD COLUMN note TEXT; UPDATE larder_db SET note = 'x'"},
-    {3, "CREATE TABLE larder_new (a INTEGER) STRICT; INSERT INTO larder_new VALUES (7)"},
-    {4, "CREATE TABLE larder_other (a INTEGER) STRICT; INSERT INTO nowhere VALUES (7)"},
+    {2, "nor is this"},
+    {3, "ALTER TABLE larder_db ADD COLUMN note TEXT; UPDATE larder_db SET note = 'x'"},
+    {4, "CREATE TABLE larder_new (a INTEGER) STRICT; INSERT INTO larder_new VALUES (7)"},
+    {5, "CREATE TABLE larder_other (a INTEGER) STRICT; INSERT INTO nowhere VALUES (7)"},
 };
 
 static void migrations_are_all_or_nothing(void)
@@ -300,15 +301,15 @@ static void migrations_are_all_or_nothing(void)
     struct sqlite *c = NULL;
     int64_t version = -1;
     REQUIRE_OK(sqlite_open(&o, &c, &err), &err);
-    CHECK(schema_migrate(c, next_steps, 4, &err) != ST_OK);
+    CHECK(schema_migrate(c, next_steps, 5, &err) != ST_OK);
     CHECK_OK(schema_read_version(c, &version, &err), &err);
-    CHECK_EQ(version, 1);
+    CHECK_EQ(version, 2);
     CHECK(sqlite_exec(c, "SELECT note FROM larder_db", &err) != ST_OK);
-    CHECK_OK(schema_migrate(c, next_steps, 3, &err), &err);
+    CHECK_OK(schema_migrate(c, next_steps, 4, &err), &err);
     CHECK_OK(schema_read_version(c, &version, &err), &err);
-    CHECK_EQ(version, 3);
-    CHECK_OK(schema_migrate(c, next_steps, 3, &err), &err); /* nothing left to do */
-    CHECK_EQ(schema_migrate(c, next_steps, 2, &err), ST_NEWER);
+    CHECK_EQ(version, 4);
+    CHECK_OK(schema_migrate(c, next_steps, 4, &err), &err); /* nothing left to do */
+    CHECK_EQ(schema_migrate(c, next_steps, 3, &err), ST_NEWER);
     sqlite_close(c);
     CHECK_EQ(outside_i64("SELECT a FROM larder_new"), 7);
     CHECK_EQ(outside_i64("SELECT count(*) FROM larder_db WHERE note = 'x'"), DATABASES);

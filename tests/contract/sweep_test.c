@@ -1,5 +1,6 @@
 /* What store/store.h promises of sweeping: dead rows go, in bounded steps, and nothing else does. */
 #include "contract/suite.h"
+#include "store/item_tables.h"
 
 struct sweep_run {
     struct db_row dbs[DATABASES];
@@ -71,36 +72,36 @@ static void sweeps_dead_keys(void)
 
 static void sweeps_items_of_dead_keys(void)
 {
-    static const enum row_type types[] = {ROW_STRING, ROW_HASH, ROW_LIST, ROW_SET, ROW_ZSET};
-    struct key_row k[10];
-    struct item_row items[100];
+    static const enum row_type types[] = {ROW_STRING, ROW_HASH, ROW_LIST, ROW_SET, ROW_ZSET, ROW_TABLE};
+    struct key_row k[12];
+    struct item_row items[120];
     /* Two collections of each type with ten items each; the first ones expire. */
-    for (int i = 0; i < 10; i++) {
-        k[i] = (struct key_row){.key = slice_of(&"abcdefghij"[i], 1),
+    for (int i = 0; i < 12; i++) {
+        k[i] = (struct key_row){.key = slice_of(&"abcdefghijkl"[i], 1),
                                 .type = types[i / 2],
                                 .id = 100 + i,
-                                .size = 10,
+                                .size = types[i / 2] == ROW_TABLE ? 0 : 10,
                                 .expire_at = i % 2 ? 0 : 50};
         for (int j = 0; j < 10; j++)
-            items[10 * i + j] = (struct item_row){.ref = {.table = (enum item_table)(i / 2),
+            items[10 * i + j] = (struct item_row){.ref = {.table = item_table_of(types[i / 2]),
                                                           .id = 100 + i,
                                                           .name = slice_of(&"0123456789"[j], 1),
                                                           .pos = j},
                                                   .value = SLICE("v"),
                                                   .ord = j};
     }
-    struct db_row db = {0, 0, 10, 5};
-    struct changes c = {.keys = k, .nkeys = 10, .items = items, .nitems = 100, .dbs = &db, .ndbs = 1};
+    struct db_row db = {0, 0, 12, 6};
+    struct changes c = {.keys = k, .nkeys = 12, .items = items, .nitems = 120, .dbs = &db, .ndbs = 1};
     REQUIRE_OK(apply_now(s, &c, &err), &err);
     struct sweep_run w = {.steps = 0};
     sweep_all(&w, 50, 3);
-    CHECK_EQ(w.total.expired, 5);
+    CHECK_EQ(w.total.expired, 6);
     CHECK_EQ(w.total.deleted, 0);
-    CHECK_EQ(w.total.items, 50);
+    CHECK_EQ(w.total.items, 60);
     CHECK(w.steps > 15);
-    CHECK_EQ(w.dbs[0].keys, 5);
+    CHECK_EQ(w.dbs[0].keys, 6);
     CHECK_EQ(w.dbs[0].expires, 0);
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 120; i++) {
         struct rows r = {0};
         CHECK_OK(store_get_items(s, &items[i].ref, 1, add_item, &r, &err), &err);
         CHECK_EQ(r.nitems, (i / 10) % 2);

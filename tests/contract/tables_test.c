@@ -197,6 +197,13 @@ static void scan_by(enum item_order order)
         expect_count(q, 0);
     } else if (order == ITEMS_BY_EXPIRY) {
         expect_count(q, to - from + 1);
+    } else if (order == ITEMS_BY_NAME) {
+        expect_scan(q, want + from, to - from);
+        q.max_name = slice_of(long_name, sizeof long_name); /* it, or another that begins alike, is a row */
+        size_t below = from;
+        while (below < n && slice_cmp(want[below].ref.name, q.max_name) < 0)
+            below++;
+        expect_scan(q, want + from, below - from);
     }
 }
 
@@ -235,6 +242,47 @@ static void rows_are_swept(void)
     struct rows r = {0};
     CHECK_OK(store_get_items(s, &other.ref, 1, add_item, &r, &err), &err);
     expect_rows(&r, &other, 1);
+    rows_release(&r);
+}
+
+static struct item_row entry_of(int64_t id, const char *name, size_t n)
+{
+    return (struct item_row){.ref = {.table = ITEM_ENTRY, .id = id, .name = slice_of(name, n)}};
+}
+
+/* The trash of one index has the entries of no other one, nor those of another table. */
+static void entries_of_an_index_are_swept(void)
+{
+    const struct item_row entries[] = {entry_of(ID, "\0\1x", 3),   entry_of(ID, "\0\2", 2),
+                                       entry_of(ID, "\0\2\0", 3),  entry_of(ID, "\0\2\xff", 3),
+                                       entry_of(ID, "\0\2abc", 5), entry_of(ID, "\0\3", 2),
+                                       entry_of(ID, "\2\0", 2),    entry_of(ID + 1, "\0\2y", 3)};
+    static const bool stays[] = {true, false, false, false, false, true, true, true};
+    struct item_row row = {.ref = {.table = ITEM_ROW, .id = ID, .name = SLICE("\0\2r")}};
+    struct trash_row trash = {ID, (enum row_type)(ROW_INDEX + 2)};
+    struct db_row dbs[DATABASES];
+    uint32_t next;
+    struct sweep_result one = {.more = true};
+    struct changes c = {.items = entries, .nitems = 8, .trash = &trash, .ntrash = 1};
+    REQUIRE_OK(apply_now(s, &c, &err), &err);
+    c = (struct changes){.items = &row, .nitems = 1};
+    REQUIRE_OK(apply_now(s, &c, &err), &err);
+    REQUIRE_OK(store_load_dbs(s, dbs, DATABASES, &next, &err), &err);
+    for (int step = 0; one.more && step < 100; step++) {
+        struct sweep_budget b = {.now = 1, .max_rows = 2, .dbs = dbs, .ndbs = DATABASES};
+        REQUIRE_OK(store_sweep(s, &b, &one, &err), &err);
+        CHECK(one.items <= 2);
+    }
+    CHECK(!one.more);
+    for (int i = 0; i < 8; i++) {
+        struct rows r = {0};
+        CHECK_OK(store_get_items(s, &entries[i].ref, 1, add_item, &r, &err), &err);
+        CHECK_EQ(r.nitems, stays[i]);
+        rows_release(&r);
+    }
+    struct rows r = {0};
+    CHECK_OK(store_get_items(s, &row.ref, 1, add_item, &r, &err), &err);
+    CHECK_EQ(r.nitems, 1);
     rows_release(&r);
 }
 
@@ -360,6 +408,8 @@ static void all(void)
         CONTRACT(scans_have_every_order);
         if (!impl->journaled) /* there a thread of the store's sweeps */
             CONTRACT(rows_are_swept);
+        if (!impl->journaled && t == ITEM_ENTRY)
+            CONTRACT(entries_of_an_index_are_swept);
         if (plain) {
             CONTRACT(the_journal_keeps_all_of_a_row);
             CONTRACT(check_finds_what_is_wrong);

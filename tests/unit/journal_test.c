@@ -81,6 +81,8 @@ static const struct journal_entry samples[] = {
     {.kind = JOURNAL_KEY,
      .key = {.seq = 3, .type = ROW_ZSET, .id = 1, .size = 1, .first = -1, .value = {"x", 1}}},
     {.kind = JOURNAL_KEY,
+     .key = {.seq = 3, .key = {"t", 1}, .type = ROW_TABLE, .id = 9, .value = {long_bytes, 65536}}},
+    {.kind = JOURNAL_KEY,
      .key = {.seq = 4, .db = 7, .key = {"gone", 4}, .version = 9, .expire_at = EXPIRE_DELETED}},
     {.kind = JOURNAL_KEY, .key = {.seq = BIG, .version = BIG, .expire_at = EXPIRE_DELETED}},
     {.kind = JOURNAL_ITEM, .item = {.ref = {ITEM_CHUNK, 1, {NULL, 0}, 0}, .value = {long_bytes, 16384}}},
@@ -98,6 +100,10 @@ static const struct journal_entry samples[] = {
     {.kind = JOURNAL_ITEM, .item = {.ref = {ITEM_ZSET, 1, {"m", 1}, 0}, .score = 5e-324, .ord = BIG}},
     {.kind = JOURNAL_ITEM,
      .item = {.ref = {ITEM_ZBLOCK, 1, {NULL, 0}, 3}, .value = {"m", 1}, .score = -INFINITY, .ord = 256}},
+    {.kind = JOURNAL_ITEM,
+     .item = {.ref = {ITEM_ROW, BIG, {long_bytes, 1000}, 0}, .value = {"[1]", 3}, .expire_at = BIG}},
+    {.kind = JOURNAL_ITEM, .item = {.ref = {ITEM_ENTRY, 1, {"\0\1", 2}, 0}, .value = {"n", 1}}},
+    {.kind = JOURNAL_LOST, .lost = {ITEM_ENTRY, 1, {"\0\1", 2}, 0}},
     {.kind = JOURNAL_LOST, .lost = {ITEM_CHUNK, BIG, {NULL, 0}, LOW}},
     {.kind = JOURNAL_LOST, .lost = {ITEM_HASH, 0, {"f\0", 2}, 0}},
     {.kind = JOURNAL_LOST, .lost = {ITEM_LIST, 1, {NULL, 0}, BIG}},
@@ -107,6 +113,9 @@ static const struct journal_entry samples[] = {
     {.kind = JOURNAL_TRASH, .trash = {1, ROW_STRING}},
     {.kind = JOURNAL_TRASH, .trash = {BIG, ROW_ZSET}},
     {.kind = JOURNAL_TRASH, .trash = {0, ROW_DB}},
+    {.kind = JOURNAL_TRASH, .trash = {BIG, ROW_TABLE}},
+    {.kind = JOURNAL_TRASH, .trash = {7, (enum row_type)(ROW_INDEX + 1)}},
+    {.kind = JOURNAL_TRASH, .trash = {7, (enum row_type)(ROW_INDEX + ROW_INDEX_MAX)}},
     {.kind = JOURNAL_DB, .db = {0, 0, 0, 0}},
     {.kind = JOURNAL_DB, .db = {UINT32_MAX, UINT32_MAX, BIG, BIG}},
     {.kind = JOURNAL_DB, .db = {15, 16, -1, -1}},
@@ -183,15 +192,15 @@ static void change_sets(void)
     struct key_row k = samples[0].key;
     struct changes c = {.keys = &k,
                         .nkeys = 1,
-                        .gone = &samples[23].lost,
+                        .gone = &samples[27].lost,
                         .ngone = 1,
-                        .items = &samples[12].item,
+                        .items = &samples[13].item,
                         .nitems = 1,
-                        .trash = &samples[28].trash,
+                        .trash = &samples[32].trash,
                         .ntrash = 1,
-                        .dbs = &samples[33].db,
+                        .dbs = &samples[40].db,
                         .ndbs = 1};
-    const struct journal_entry want[] = {samples[0], samples[23], samples[12], samples[28], samples[33]};
+    const struct journal_entry want[] = {samples[0], samples[27], samples[13], samples[32], samples[40]};
     struct buf entries = {0}, row = {0};
     bool end;
     journal_add_changes(&entries, &c);
@@ -303,7 +312,7 @@ static void entries_that_make_no_sense(void)
         {"no such kind", SLICE("\x09\1\1")},
         {"no seq", SLICE("\1\0\1\0\1k\1\0\1v")},
         {"no type", SLICE("\1\1\1\0\1k\0\0\1v")},
-        {"no such type", SLICE("\1\1\1\0\1k\6\0\1v")},
+        {"no such type", SLICE("\1\1\1\0\1k\7\0\1v")},
         {"a database is no key", SLICE("\1\1\1\0\1k\x64\0\1v")},
         {"items without an id", SLICE("\2\1\1\0\1k\2\0\0\0\1\0")},
         {"a value longer than the row", SLICE("\1\1\1\0\1k\1\0\2v")},
@@ -313,7 +322,10 @@ static void entries_that_make_no_sense(void)
         {"an id that nobody has", SLICE("\x08\0")},
         {"an id that is negative", SLICE("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\1")},
         {"a database's number of more than 32 bits", SLICE("\7\xff\xff\xff\xff\x1f\0\0\0")},
-        {"no such table", SLICE("\4\6\1\1m\0")},
+        {"no such table", SLICE("\4\x08\1\1m\0")},
+        {"no such type of trash", SLICE("\6\1\7")},
+        {"no such index", SLICE("\6\1\xff\0")},
+        {"no such index", SLICE("\6\1\xff\xb1\xea\1")},
         {"no such table", SLICE("\5\xff\1\1m")},
         {"a score that is no number", SLICE("\4\4\1\1m\0\0\0\0\0\0\xf8\x7f\0")},
     };

@@ -145,32 +145,46 @@ const char *rtext_delete_items(struct rstore *s, enum item_table t)
 
 /* ---- sweeping ---- */
 
-/* Up to ?2 items of the ids ?1. */
-const char *rtext_sweep_items(struct rstore *s, enum item_table t)
+/* The items that a trash row names, of an id that was named before. */
+static void add_part(struct rstore *s, enum item_table t, enum trash_part part)
+{
+    const char *key = item_tables[t].key;
+    if (part == TRASH_RANGE)
+        buf_addf(&s->text, " AND %s >= ?3 AND %s < ?4", key, key);
+}
+
+/* Up to ?2 items of the ids ?1; of a range: with names from ?3 to before ?4. */
+const char *rtext_sweep_items(struct rstore *s, enum item_table t, enum trash_part part)
 {
     const char *name = item_tables[t].name;
     s->text.len = 0;
     if (rtext_postgres(s))
-        buf_addf(&s->text,
-                 "DELETE FROM %s WHERE ctid = ANY (ARRAY (SELECT ctid FROM %s WHERE id = ANY (?1) LIMIT ?2))",
+        buf_addf(&s->text, "DELETE FROM %s WHERE ctid = ANY (ARRAY (SELECT ctid FROM %s WHERE id = ANY (?1)",
                  name, name);
     else
-        buf_addf(&s->text, "DELETE FROM %s WHERE id IN ({,|?1}) LIMIT ?2", name);
+        buf_addf(&s->text, "DELETE FROM %s WHERE id IN ({,|?1})", name);
+    add_part(s, t, part);
+    buf_addf(&s->text, " LIMIT ?2%s", rtext_postgres(s) ? "))" : "");
     return rtext_end(s);
 }
 
-/* Forgets those of the ids ?1 of type ?2 that have no items any more. */
+/* Forgets those of the ids ?1 of type ?2 that have no items any more; ?3 and ?4 as above. */
 const char *rtext_sweep_trash(struct rstore *s, enum row_type type)
 {
+    char low[2] = {0}, high[2] = {0};
     s->text.len = 0;
     if (rtext_postgres(s))
         buf_addf(&s->text, "DELETE FROM larder_trash AS t WHERE t.id = ANY (?1) AND t.type = ?2");
     else
         buf_addf(&s->text, "DELETE t FROM larder_trash AS t WHERE t.id IN ({,|?1}) AND t.type = ?2");
-    for (int t = 0; t < ITEM_TABLES; t++)
-        if (item_tables[t].owner == type)
-            buf_addf(&s->text, " AND NOT EXISTS (SELECT 1 FROM %s AS i WHERE i.id = t.id)",
-                     item_tables[t].name);
+    for (int t = 0; t < ITEM_TABLES; t++) {
+        enum trash_part part = item_trashed((enum item_table)t, type, low, high);
+        if (part == TRASH_NONE)
+            continue;
+        buf_addf(&s->text, " AND NOT EXISTS (SELECT 1 FROM %s AS i WHERE i.id = t.id", item_tables[t].name);
+        add_part(s, (enum item_table)t, part);
+        buf_addf(&s->text, ")");
+    }
     return rtext_end(s);
 }
 
@@ -232,7 +246,7 @@ static void add_range(struct rstore *s, const struct item_scan *q, bool after)
         buf_addf(&s->text, "%s <> 0 AND ", column);
     buf_addf(&s->text, "%s >= ?2", column);
     if (q->has_max)
-        buf_addf(&s->text, " AND %s <= ?3", column);
+        buf_addf(&s->text, " AND %s %s ?3", column, scan_end_of(q) == END_BELOW ? "<" : "<=");
     if (after)
         buf_addf(&s->text, " AND %s %c ?%d", column, q->reverse ? '<' : '>',
                  q->order == ITEMS_BY_NAME ? 9 : 8);

@@ -125,7 +125,7 @@ static enum status run_steps(struct remote *c, int64_t *ret_from, bool *ret_mend
     if (st == ST_OK && version > REMOTE_SCHEMA_VERSION)
         return newer(version, err);
     if (st == ST_OK)
-        st = version ? remote_verify(c, false, err) : remote_verify_nothing(c, err);
+        st = version ? remote_verify(c, version, false, err) : remote_verify_nothing(c, err);
     for (int i = 0; st == ST_OK && i < REMOTE_SCHEMA_VERSION; i++)
         if (remote_schema_steps[i].version > version)
             st = run_step(c, &remote_schema_steps[i], err);
@@ -172,7 +172,7 @@ enum status remote_schema_ready(struct remote *c, struct error *err)
     bool there = true;
     enum status st = remote_schema_require(c, err);
     if (st == ST_OK)
-        st = remote_verify(c, true, err);
+        st = remote_verify(c, REMOTE_SCHEMA_VERSION, true, err);
     if (st == ST_OK)
         st = remote_verify_code(c, false, &there, err);
     if (c->galera

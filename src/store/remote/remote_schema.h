@@ -19,7 +19,7 @@
 
 #include "sql/remote.h"
 
-#define REMOTE_SCHEMA_VERSION 2
+#define REMOTE_SCHEMA_VERSION 3
 #define REMOTE_SEQ_BLOCK      1024 /* as the texts say it, too */
 
 /* The version of the tables, 0 when there are none. */

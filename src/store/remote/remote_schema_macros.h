@@ -14,7 +14,7 @@
 
 #define TYPE_NAME                                                                                            \
     "CASE k.type WHEN 1 THEN 'string' WHEN 2 THEN 'hash' WHEN 3 THEN 'list' WHEN 4 THEN 'set'"               \
-    " WHEN 5 THEN 'zset' END"
+    " WHEN 5 THEN 'zset' WHEN 6 THEN 'table' END"
 
 /* When a field goes: at its own moment or with its key, whichever comes first. */
 #define FIELD_ENDS                                                                                           \

@@ -616,7 +616,7 @@ static enum status open_connected(struct rstore *s, const struct store_options *
     if (st == ST_OK)
         st = o->read_only || o->joins ? remote_schema_require(s->conn, err) : ensure_schema(s, err);
     if (st == ST_OK && o->read_only && !o->beside)
-        st = remote_verify(s->conn, false, err);
+        st = remote_verify(s->conn, REMOTE_SCHEMA_VERSION, false, err);
     if (st == ST_OK && s->shared && !rgalera(s)) {
         s->base.replicated = &rposition_ops;
         st = rposition_enter(s, true, err);

@@ -125,7 +125,7 @@ const char *rtext_no_bytes(const struct rstore *s);
 const char *rtext_get_items(struct rstore *s, enum item_table t);
 const char *rtext_put_items(struct rstore *s, enum item_table t);
 const char *rtext_delete_items(struct rstore *s, enum item_table t);
-const char *rtext_sweep_items(struct rstore *s, enum item_table t);
+const char *rtext_sweep_items(struct rstore *s, enum item_table t, enum trash_part part);
 const char *rtext_sweep_trash(struct rstore *s, enum row_type type);
 
 /* A scan of items: ?1 id, ?2 and ?3 bounds, ?4 limit, ?5 and ?6 the names that go with scores, ?7 rows to

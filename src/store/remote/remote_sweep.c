@@ -83,13 +83,19 @@ static enum status list_trash(struct sweep *w)
     return rstore_run(w->store, w->err);
 }
 
-static enum status remove_items(struct sweep *w, enum item_table t, const int64_t *ids, size_t n)
+static enum status remove_items(struct sweep *w, enum item_table t, enum row_type type, const int64_t *ids,
+                                size_t n)
 {
     int64_t removed = 0;
-    const struct param p[] = {param_i64s(ids), param_i64(w->tally.left)};
-    struct request r = {.text = rtext_sweep_items(w->store, t),
+    char low[2] = {0}, high[2] = {0};
+    enum trash_part part = item_trashed(t, type, low, high);
+    if (part == TRASH_NONE)
+        return ST_OK;
+    const struct param p[] = {param_i64s(ids), param_i64(w->tally.left), param_bytes(slice_of(low, 2)),
+                              param_bytes(slice_of(high, 2))};
+    struct request r = {.text = rtext_sweep_items(w->store, t, part),
                         .params = p,
-                        .nparams = 2,
+                        .nparams = part == TRASH_RANGE ? 4 : 2,
                         .nrows = n,
                         .ret_changed = &removed};
     remote_add(w->store->conn, &r);
@@ -107,17 +113,20 @@ static enum status sweep_type(struct sweep *w, const struct trash_row *rows, siz
 {
     struct rstore *s = w->store;
     enum row_type type = rows[0].type;
+    char low[2] = {0}, high[2] = {0};
     int64_t *ids = arena_alloc(&s->arena, n * sizeof *ids);
     enum status st = ST_OK;
     for (size_t i = 0; i < n; i++)
         ids[i] = rows[i].id;
     for (int t = 0; st == ST_OK && t < ITEM_TABLES && w->tally.left > 0; t++)
-        if (item_tables[t].owner == type)
-            st = remove_items(w, (enum item_table)t, ids, n);
+        st = remove_items(w, (enum item_table)t, type, ids, n);
     if (st != ST_OK)
         return st;
-    const struct param p[] = {param_i64s(ids), param_i64(type)};
-    struct request r = {.text = rtext_sweep_trash(s, type), .params = p, .nparams = 2, .nrows = n};
+    bool range = item_trashed(ITEM_ENTRY, type, low, high) == TRASH_RANGE;
+    const struct param p[] = {param_i64s(ids), param_i64(type), param_bytes(slice_of(low, 2)),
+                              param_bytes(slice_of(high, 2))};
+    struct request r = {
+        .text = rtext_sweep_trash(s, type), .params = p, .nparams = range ? 4 : 2, .nrows = n};
     remote_add(s->conn, &r);
     sweep_spend(&w->tally, 1);
     return ST_OK;

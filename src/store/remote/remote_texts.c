@@ -167,7 +167,7 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                           " expire_at = VALUES(expire_at), value = VALUES(value)",
         [R_COUNT_EXPIRED] = "SELECT count(*), 0 FROM larder_key WHERE expire_at BETWEEN 1 AND ?2 AND db = ?1",
         [R_COUNT_DEAD_HASHES] = "SELECT count(*), coalesce(sum(k.expire_at <> 0), 0) FROM larder_key AS k"
-                                " WHERE k.due_at <= ?2 AND " DEAD_HASH("?2") " AND k.db = ?1"
+                                " WHERE k.due_at BETWEEN 1 AND ?2 AND " DEAD_HASH("?2") " AND k.db = ?1"
                                 " AND (k.expire_at = 0 OR k.expire_at > ?2)",
         [R_COUNT_KEYS] = "SELECT count(*), 0 FROM larder_key WHERE db = ?1",
         [R_COUNT_EXPIRES] = "SELECT coalesce(sum(expire_at > 0), 0), coalesce(sum(expire_at < 0), 0)"
@@ -321,8 +321,8 @@ const char *rtext_scan_keys(struct rstore *s, const struct key_scan *q, bool has
              q->with_value ? "k.value" : rtext_no_bytes(s));
     switch (q->order) {
     case KEYS_DUE:
-        buf_addf(&s->text,
-                 rtext_postgres(s) ? "k.type = 2 AND k.first <> 0 AND k.first <= ?5" : "k.due_at <= ?5");
+        buf_addf(&s->text, rtext_postgres(s) ? "k.type = 2 AND k.first <> 0 AND k.first <= ?5"
+                                             : "k.due_at BETWEEN 1 AND ?5");
         buf_addf(&s->text, " ORDER BY k.first, k.seq");
         break;
     case KEYS_EXPIRED:

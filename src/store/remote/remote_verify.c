@@ -7,7 +7,8 @@
 #include "store/item_tables.h"
 #include "store/remote/remote_schema_internal.h"
 
-#define SHOWN 3 /* of what is missing */
+#define SHOWN        3 /* of what is missing */
+#define SINCE_TABLES 3 /* the version that has keys of type ROW_TABLE */
 
 /* ---- what there has to be ---- */
 
@@ -205,6 +206,12 @@ static void add_item_table(struct buf *text, enum item_table t, enum remote_dial
     buf_addf(text, "')");
 }
 
+/* The version that an item table came with. */
+static int since(enum item_table t)
+{
+    return item_tables[t].owner == ROW_TABLE ? SINCE_TABLES : 1;
+}
+
 static enum status ask(struct remote *c, const char *text, struct missing *m, struct error *err)
 {
     struct request r = {.text = text, .fn = note, .arg = m};
@@ -213,12 +220,16 @@ static enum status ask(struct remote *c, const char *text, struct missing *m, st
 }
 
 /* The same about the tables that there have to be. */
-static enum status ask_of_tables(struct remote *c, const char *question, struct missing *m, struct error *err)
+static enum status ask_of_tables(struct remote *c, int64_t version, const char *question, struct missing *m,
+                                 struct error *err)
 {
     struct buf text = {0};
     buf_addf(&text, "%s", want_text[c->dialect][0]);
     for (int t = 0; t < ITEM_TABLES; t++)
-        add_item_table(&text, (enum item_table)t, c->dialect);
+        if (version >= since((enum item_table)t))
+            add_item_table(&text, (enum item_table)t, c->dialect);
+    if (version >= SINCE_TABLES && c->dialect == REMOTE_POSTGRES)
+        buf_addf(&text, ",('larder_key', '', 'larder_key_table')");
     buf_addf(&text, "%s%s", want_text[c->dialect][1], question);
     buf_add(&text, "", 1);
     enum status st = ask(c, text.p, m, err);
@@ -242,10 +253,10 @@ const char *remote_views_text(enum remote_dialect dialect)
 
 #define ANEW "restore it anew"
 
-enum status remote_verify(struct remote *c, bool views, struct error *err)
+enum status remote_verify(struct remote *c, int64_t version, bool views, struct error *err)
 {
     struct missing m = {0};
-    enum status st = ask_of_tables(c, structure_text[c->dialect], &m, err);
+    enum status st = ask_of_tables(c, version, structure_text[c->dialect], &m, err);
     if (st == ST_OK && m.n == 0)
         st = ask(c, rows_text[c->dialect], &m, err);
     if (st == ST_OK && m.n)
@@ -265,7 +276,7 @@ static const char *const no_version_text[REMOTE_DIALECTS] = {
 enum status remote_verify_nothing(struct remote *c, struct error *err)
 {
     struct missing m = {0};
-    enum status st = ask_of_tables(c, nothing_text[c->dialect], &m, err);
+    enum status st = ask_of_tables(c, REMOTE_SCHEMA_VERSION, nothing_text[c->dialect], &m, err);
     if (st == ST_OK && m.n == 0 && no_version_text[c->dialect]) {
         st = ask(c, no_version_text[c->dialect], &m, err);
         if (st == ST_MISSING)

@@ -9,12 +9,13 @@
 #define LARDER_STORE_REMOTE_REMOTE_VERIFY_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "sql/remote.h"
 
-/* ST_OK when tables and rows are whole, and the views when asked for; ST_CORRUPT names what is missing. Of
-   any version. */
-enum status remote_verify(struct remote *c, bool views, struct error *err) MUST_CHECK;
+/* ST_OK when the tables and rows of a version are whole, and the views when asked for; ST_CORRUPT names what
+   is missing. */
+enum status remote_verify(struct remote *c, int64_t version, bool views, struct error *err) MUST_CHECK;
 
 /* A query for the views that are missing, one text for each. */
 const char *remote_views_text(enum remote_dialect dialect);

@@ -41,6 +41,19 @@
     " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db JOIN " table " AS i ON i.id = k.id"        \
     " WHERE k.type = " number " AND " LIVE more ";"
 
+/* All keys; more: types that came with later versions. */
+#define KEYS_VIEW(more)                                                                                      \
+    "CREATE VIEW larder_keys AS SELECT d.db AS db, " TEXT("k.key") " AS key,"                                \
+    " CASE k.type WHEN 1 THEN 'string' WHEN 2 THEN 'hash' WHEN 3 THEN 'list' WHEN 4 THEN 'set'"              \
+    "  WHEN 5 THEN 'zset'" more " END AS type,"                                                              \
+    " CASE WHEN k.type = 1 AND k.id = 0 THEN length(k.value)"                                                \
+    "  WHEN " DUE " THEN k.size - " EXPIRED_FIELDS " ELSE k.size END AS size, "                              \
+    MOMENT("k.expire_at") " AS expires,"                                                                     \
+    " CASE WHEN k.expire_at > 0 THEN (k.expire_at - " NOW_MS ") / 1000.0 END AS ttl,"                        \
+    " k.version AS version, k.key AS key_bytes"                                                              \
+    " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db"                                           \
+    " WHERE k.type <> 0 AND " LIVE " AND NOT (" DUE " AND k.size = " EXPIRED_FIELDS ");"
+
 static const char version_1[] =
     "CREATE TABLE larder_meta (name TEXT PRIMARY KEY NOT NULL, value ANY) STRICT, WITHOUT ROWID;"
 
@@ -88,16 +101,7 @@ static const char version_1[] =
 
     "CREATE TABLE larder_journal (seq INTEGER PRIMARY KEY, changes BLOB NOT NULL) STRICT;"
 
-    "CREATE VIEW larder_keys AS SELECT d.db AS db, " TEXT("k.key") " AS key,"
-    " CASE k.type WHEN 1 THEN 'string' WHEN 2 THEN 'hash' WHEN 3 THEN 'list' WHEN 4 THEN 'set'"
-    "  WHEN 5 THEN 'zset' END AS type,"
-    " CASE WHEN k.type = 1 AND k.id = 0 THEN length(k.value)"
-    "  WHEN " DUE " THEN k.size - " EXPIRED_FIELDS " ELSE k.size END AS size, "
-    MOMENT("k.expire_at") " AS expires,"
-    " CASE WHEN k.expire_at > 0 THEN (k.expire_at - " NOW_MS ") / 1000.0 END AS ttl,"
-    " k.version AS version, k.key AS key_bytes"
-    " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db"
-    " WHERE k.type <> 0 AND " LIVE " AND NOT (" DUE " AND k.size = " EXPIRED_FIELDS ");"
+    KEYS_VIEW("")
 
     "CREATE VIEW larder_strings AS SELECT d.db AS db, " TEXT("k.key") " AS key,"
     " CASE WHEN k.id = 0 THEN " TEXT("k.value")
@@ -118,6 +122,19 @@ static const char version_1[] =
     "INSERT INTO larder_meta (name, value) VALUES ('schema_version', 1), ('next_id', 1),"
     " ('next_db_number', 0), ('applied', 0), ('applying', 0), ('owner', ''),"
     " ('created', strftime('%Y-%m-%dT%H:%M:%SZ', 'now'));";
+
+/* Tables. A partial index finds their keys; rows that never expire are in none of the others. */
+static const char version_2[] =
+    "CREATE TABLE larder_row ("
+    " id INTEGER NOT NULL, name BLOB NOT NULL, expire_at INTEGER NOT NULL, value BLOB NOT NULL,"
+    " PRIMARY KEY (id, name)) STRICT;"
+    "CREATE INDEX larder_row_expire ON larder_row (id, expire_at) WHERE expire_at <> 0;"
+    "CREATE TABLE larder_entry ("
+    " id INTEGER NOT NULL, name BLOB NOT NULL, value BLOB NOT NULL,"
+    " PRIMARY KEY (id, name)) STRICT, WITHOUT ROWID;"
+    "CREATE INDEX larder_key_table ON larder_key (db, key) WHERE type = 6;"
+    "DROP VIEW larder_keys;"
+    KEYS_VIEW(" WHEN 6 THEN 'table'");
 
 /* The first few of what is missing, as one text; NULL when nothing is. Item tables and their columns stand
    between the two parts. */
@@ -143,6 +160,7 @@ static const char has_meta[] =
 
 const struct schema_step schema_steps[SCHEMA_VERSION] = {
     {1, version_1},
+    {2, version_2},
 };
 
 static enum status query_i64(struct sqlite *c, const char *text, int64_t *ret, struct error *err)

@@ -1,20 +1,20 @@
 /* The tables, and how a database of an older version becomes one of this version.
 
-   THE FORMAT (version 1). All times are milliseconds since the epoch. Keys, fields, members and values are
+   THE FORMAT (version 2). All times are milliseconds since the epoch. Keys, fields, members and values are
    bytes. Big columns stand last, so that reading the others never follows a long row to its end.
 
    larder_key     one row for each key, also for dead ones until they are swept
      seq          the row's number: new rows get higher ones, a row keeps its own. SCAN's cursor
      db, key      unique. db is a database's number (larder_db.number), not the one a client selects; or
                   2147483647, for scripts and functions (engine/hidden.h), which no row of larder_db has
-     type         1 string, 2 hash, 3 list, 4 set, 5 zset; 0 deleted
+     type         1 string, 2 hash, 3 list, 4 set, 5 zset, 6 table; 0 deleted
      id           of its items; 0 when it has none (a string of up to 64 KiB, a deleted key)
-     size         how many items; of a string in chunks its bytes
+     size         how many items; of a string in chunks its bytes; of a table 0
      first        the position of a list's first item; of a hash a moment before which no field expires, 0
                   when none does; of a sorted set see larder_zset_block
      version      never repeats for a key, grows with every change
      expire_at    0 never, -1 deleted, else the moment from which on the key is dead
-     value        a string of up to 64 KiB
+     value        a string of up to 64 KiB; the schema of a table, in JSON
 
    larder_chunk   (id, pos) · value           longer strings in pieces of 16 KiB, pos from 0. A piece that is
                   missing or short stands for zeros
@@ -30,12 +30,17 @@
      count        how many members a sorted set has from (score, member) on, in the order of score and then
                   member, up to where the next block begins. The first one begins before every member. Only
                   large sets have blocks: their key's first is the next number for one, and 0 without any.
+   larder_row     (id, name) · expire_at · value   rows of tables: name is the code of the primary key
+                  (table/keycode.h), value a JSON array (table/rowcode.h); expire_at is the row's own
+   larder_entry   (id, name) · value          entries of their indexes: name is the number of the index (two
+                  bytes, big-endian) and the code of its columns. Names of both have up to 1,000 bytes
 
    larder_db      db · number · keys · expires   logical databases: where they are and what they count.
                   keys counts rows that are not deleted (-1), expired ones included; expires those of them
                   with an expiry.
    larder_trash   (id, type)                  items that no key refers to; with type 100 the number of a
-                  database that was flushed. The sweeper removes what they name, then them.
+                  database that was flushed; with type 1000 + n the entries of index n of table id. The
+                  sweeper removes what they name, then them.
    larder_journal seq · changes               changes that are durable but not in the tables yet
    larder_meta    name · value
      schema_version, created
@@ -48,9 +53,10 @@
    An id is used once. A collection that is deleted, expired or overwritten leaves its key row at once and its
    items later: nothing refers to them, so no command sees them.
 
-   Rows with large values (chunks, hashes, lists) are in rowid tables with an index over their key, because an
-   index tree compares whole rows on its way down and so reads large values that it passes (measured for
-   64 KiB: 4 to 5 times slower). Sets and sorted sets have nothing but their key, and are WITHOUT ROWID. */
+   Rows with large values (chunks, hashes, lists, rows of tables) are in rowid tables with an index over their
+   key, because an index tree compares whole rows on its way down and so reads large values that it passes
+   (measured for 64 KiB: 4 to 5 times slower). Sets, sorted sets and entries have little but their key, and
+   are WITHOUT ROWID. */
 #ifndef LARDER_STORE_SQLITE_SCHEMA_H
 #define LARDER_STORE_SQLITE_SCHEMA_H
 
@@ -59,7 +65,7 @@
 
 #include "sql/sqlite.h"
 
-#define SCHEMA_VERSION 1
+#define SCHEMA_VERSION 2
 
 /* What brings a database from version - 1 to version. */
 struct schema_step {

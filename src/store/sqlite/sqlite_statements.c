@@ -161,15 +161,18 @@ enum status stmt_del_item(struct sqlite_store *s, enum item_table t, struct sqli
     return prepared_text(s, &s->del_item[t], &text, ret, err);
 }
 
-/* Removes up to ?2 items of ?1. */
-enum status stmt_sweep_items(struct sqlite_store *s, enum item_table t, struct sqlite_stmt **ret,
+/* Removes up to ?2 items of ?1; range: with names from ?3 to before ?4. */
+enum status stmt_sweep_items(struct sqlite_store *s, enum item_table t, bool range, struct sqlite_stmt **ret,
                              struct error *err)
 {
     const struct item_table_desc *d = &item_tables[t];
     struct buf text = {0};
-    buf_addf(&text, "DELETE FROM %s WHERE id = ?1 AND %s IN (SELECT %s FROM %s WHERE id = ?1 LIMIT ?2)",
-             d->name, d->key, d->key, d->name);
-    return prepared_text(s, &s->sweep_items[t], &text, ret, err);
+    buf_addf(&text, "DELETE FROM %s WHERE id = ?1 AND %s IN (SELECT %s FROM %s WHERE id = ?1", d->name,
+             d->key, d->key, d->name);
+    if (range)
+        buf_addf(&text, " AND %s >= ?3 AND %s < ?4", d->key, d->key);
+    buf_addf(&text, " LIMIT ?2)");
+    return prepared_text(s, &s->sweep_items[t][range], &text, ret, err);
 }
 
 /* (score, name) beside ?2 and ?5, and ?3 and ?6. */
@@ -195,7 +198,7 @@ static void add_range(struct buf *text, const struct item_scan *q, enum scan_end
         buf_addf(text, "%s <> 0 AND ", by);
     buf_addf(text, "%s >= ?2", by);
     if (end)
-        buf_addf(text, " AND %s <= ?3", by);
+        buf_addf(text, " AND %s %s ?3", by, end == END_BELOW ? "<" : "<=");
     buf_addf(text, " ORDER BY %s %s", by, q->reverse ? "DESC" : "ASC");
 }
 
@@ -305,7 +308,7 @@ void stmt_finalize_all(struct sqlite_store *s)
     finalize_many(s->get_item, sizeof s->get_item / sizeof(struct sqlite_stmt *));
     finalize_many(s->put_item, sizeof s->put_item / sizeof(struct sqlite_stmt *));
     finalize_many(s->del_item, sizeof s->del_item / sizeof(struct sqlite_stmt *));
-    finalize_many(s->sweep_items, sizeof s->sweep_items / sizeof(struct sqlite_stmt *));
+    finalize_many(&s->sweep_items[0][0], sizeof s->sweep_items / sizeof(struct sqlite_stmt *));
     finalize_many(&s->scan_items[0][0][0][0][0], sizeof s->scan_items / sizeof(struct sqlite_stmt *));
     finalize_many(&s->count_items[0][0][0], sizeof s->count_items / sizeof(struct sqlite_stmt *));
     finalize_many(&s->scan_keys[0][0][0][0][0], sizeof s->scan_keys / sizeof(struct sqlite_stmt *));

@@ -49,7 +49,7 @@ struct sqlite_store {
     /* Prepared when first used, kept until the end. */
     struct sqlite_stmt *fixed[Q_FIXED];
     struct sqlite_stmt *get_item[ITEM_TABLES], *put_item[ITEM_TABLES], *del_item[ITEM_TABLES],
-        *sweep_items[ITEM_TABLES];
+        *sweep_items[ITEM_TABLES][2];
     struct sqlite_stmt *scan_items[ITEM_TABLES][ITEM_ORDERS][2][2]
                                   [SCAN_ENDS];          /* by order, reverse, begins_with_score, end */
     struct sqlite_stmt *count_items[ITEM_TABLES][2][2]; /* by score or expiry, of one score */
@@ -78,7 +78,7 @@ enum status stmt_put_item(struct sqlite_store *s, enum item_table t, struct sqli
                           struct error *err) MUST_CHECK;
 enum status stmt_del_item(struct sqlite_store *s, enum item_table t, struct sqlite_stmt **ret,
                           struct error *err) MUST_CHECK;
-enum status stmt_sweep_items(struct sqlite_store *s, enum item_table t, struct sqlite_stmt **ret,
+enum status stmt_sweep_items(struct sqlite_store *s, enum item_table t, bool range, struct sqlite_stmt **ret,
                              struct error *err) MUST_CHECK;
 enum status stmt_scan_items(struct sqlite_store *s, const struct item_scan *q, enum scan_end end,
                             struct sqlite_stmt **ret, struct error *err) MUST_CHECK;

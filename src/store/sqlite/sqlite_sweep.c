@@ -123,16 +123,23 @@ static enum status sweep_database(struct sweep *w, const struct trash_row *t)
 }
 
 /* Removes rows of one id from one table; *ret_empty: there are no more. */
-static enum status sweep_table(struct sweep *w, int64_t id, enum item_table table, bool *ret_empty)
+static enum status sweep_table(struct sweep *w, const struct trash_row *t, enum item_table table,
+                               bool *ret_empty)
 {
+    char low[2] = {0}, high[2] = {0};
+    bool range = item_trashed(table, t->type, low, high) == TRASH_RANGE;
     uint32_t weight = item_tables[table].sweep_weight;
     uint32_t limit = w->tally.left / weight ? w->tally.left / weight : 1;
     struct sqlite_stmt *q;
-    enum status st = stmt_sweep_items(w->store, table, &q, w->err);
+    enum status st = stmt_sweep_items(w->store, table, range, &q, w->err);
     if (st != ST_OK)
         return st;
-    sqlite_bind_i64(q, 1, id);
+    sqlite_bind_i64(q, 1, t->id);
     sqlite_bind_i64(q, 2, limit);
+    if (range) {
+        sqlite_bind_blob(q, 3, slice_of(low, sizeof low));
+        sqlite_bind_blob(q, 4, slice_of(high, sizeof high));
+    }
     st = sqlite_run(q, w->err);
     if (st != ST_OK)
         return st;
@@ -147,13 +154,14 @@ static enum status sweep_table(struct sweep *w, int64_t id, enum item_table tabl
 static enum status sweep_items(struct sweep *w, const struct trash_row *t)
 {
     bool empty = true;
+    char low[2] = {0}, high[2] = {0};
     enum status st = ST_OK;
     for (int i = 0; st == ST_OK && empty && i < ITEM_TABLES; i++) {
-        if (item_tables[i].owner != t->type)
+        if (item_trashed((enum item_table)i, t->type, low, high) == TRASH_NONE)
             continue;
         empty = w->tally.left > 0;
         if (empty)
-            st = sweep_table(w, t->id, (enum item_table)i, &empty);
+            st = sweep_table(w, t, (enum item_table)i, &empty);
     }
     return st == ST_OK && empty ? forget_trash(w, t) : st;
 }
