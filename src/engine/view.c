@@ -19,9 +19,24 @@ int64_t view_now(const struct view *v)
     return v->batch.now_us / 1000;
 }
 
+int64_t view_now_us(const struct view *v)
+{
+    return v->batch.now_us;
+}
+
 uint32_t view_databases(const struct view *v)
 {
     return v->dbs.n;
+}
+
+uint64_t view_call(const struct view *v)
+{
+    return v->call.number;
+}
+
+struct error *view_error(struct view *v)
+{
+    return v->call.err;
 }
 
 struct rand *view_rand(struct view *v)

@@ -33,8 +33,17 @@ struct view;
 /* The batch's clock, milliseconds since the epoch: the only "now" a handler may use for expiry. */
 int64_t view_now(const struct view *v);
 
+/* The same in microseconds: what versions are made of. */
+int64_t view_now_us(const struct view *v);
+
 /* How many databases there are. Every `db` below is a logical one, less than this. */
 uint32_t view_databases(const struct view *v);
+
+/* The running call's number: another call of this view has another. The steps of one call have the same. */
+uint64_t view_call(const struct view *v);
+
+/* Where a failure of the running call is described, for those who find what is wrong with a row. */
+struct error *view_error(struct view *v);
 
 /* Randomness for handlers; seeded by tests. */
 struct rand *view_rand(struct view *v);
@@ -238,6 +247,10 @@ enum status view_swap_db(struct view *v, uint32_t a, uint32_t b) MUST_CHECK;
 /* One item or none: value and name are borrowed until the handler returns. */
 enum status view_item(struct view *v, const struct item_ref *ref, bool *ret_found,
                       struct item_row *ret) MUST_CHECK;
+
+/* Several at once, of any named tables, in one round trip where reads are far: ret[i] for refs[i]. */
+enum status view_get_items(struct view *v, const struct item_ref *refs, size_t n, bool *ret_found,
+                           struct item_row *ret) MUST_CHECK;
 
 /* Which of several named items there are: ret[i] for names[i], none of which is there twice. */
 enum status view_has_items(struct view *v, enum item_table table, int64_t id, const struct slice *names,

@@ -34,10 +34,27 @@ const struct item *view_changed_item(const struct view *v, const struct item_ref
     return i && i->dirty ? i : NULL;
 }
 
+/* Rows of tables and their entries come and go without a change of the key's row, so that its ticket does not
+   tell when they came. The last one that wrote to a table does: it is kept by the table's id, in an array of
+   fixed size, and tables that share a place wait for one another's. */
+static int64_t *table_ticket(struct view *v, enum item_table table, int64_t id)
+{
+    bool of_table = table == ITEM_ROW || table == ITEM_ENTRY;
+    return of_table ? &v->table_tickets[(uint64_t)id % VIEW_TABLE_TICKETS] : NULL;
+}
+
+static void saw_table(struct view *v, enum item_table table, int64_t id)
+{
+    const int64_t *ticket = table_ticket(v, table, id);
+    if (ticket)
+        view_saw(v, *ticket);
+}
+
 /* The item in memory or NULL; what a reply tells of this batch's own changes waits for its commit. */
 static const struct item *look_up(struct view *v, const struct item_ref *ref, uint32_t hash)
 {
     struct item *i = cache_item(v->cache, ref, hash);
+    saw_table(v, ref->table, ref->id);
     if (i && i->dirty)
         view_saw(v, v->batch.ticket);
     else if (cacheable(ref))
@@ -88,6 +105,61 @@ enum status view_item(struct view *v, const struct item_ref *ref, bool *ret_foun
     return st;
 }
 
+struct items_read {
+    struct view *v;
+    const struct item_ref *asked; /* the next one that may be answered */
+    const size_t *places;         /* of those asked for, in found and rows */
+    bool *found;
+    struct item_row *rows;
+};
+
+static bool same_ref(const struct item_ref *a, const struct item_ref *b)
+{
+    return a->table == b->table && a->id == b->id && slice_eq(a->name, b->name);
+}
+
+/* Rows come in the order asked, without those that are missing. */
+static enum status take_one_of(void *arg, const struct item_row *row)
+{
+    struct items_read *r = arg;
+    while (!same_ref(r->asked, &row->ref)) {
+        r->asked++;
+        r->places++;
+    }
+    struct item_read one = {r->v, &r->rows[*r->places], false};
+    enum status st = take_item(&one, row);
+    r->found[*r->places] = one.found;
+    r->asked++;
+    r->places++;
+    return st;
+}
+
+enum status view_get_items(struct view *v, const struct item_ref *refs, size_t n, bool *ret_found,
+                           struct item_row *ret)
+{
+    struct item_ref *asked = arena_alloc(&v->call.scratch, (n + 1) * sizeof *asked);
+    size_t *places = arena_alloc(&v->call.scratch, (n + 1) * sizeof *places);
+    size_t nasked = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct item *item = look_up(v, &refs[i], item_hash(&refs[i]));
+        ret_found[i] = item && !item->absent;
+        if (item) {
+            ret[i] = item_to_row(item);
+        } else {
+            asked[nasked] = refs[i];
+            places[nasked++] = i;
+        }
+    }
+    struct items_read r = {v, asked, places, ret_found, ret};
+    enum status st = nasked ? store_get_items(v->store, asked, nasked, take_one_of, &r, v->call.err) : ST_OK;
+    for (size_t i = 0; st == ST_OK && i < nasked; i++) {
+        uint32_t hash = item_hash(&asked[i]);
+        if (!cache_item(v->cache, &asked[i], hash))
+            remember(v, &asked[i], ret_found[places[i]] ? &ret[places[i]] : NULL, hash);
+    }
+    return st;
+}
+
 struct presence {
     const struct item_ref *asked; /* the next one that may be answered */
     const size_t *places;         /* of those asked for, in ret */
@@ -133,12 +205,14 @@ enum status view_has_items(struct view *v, enum item_table table, int64_t id, co
 enum status view_scan_items(struct view *v, const struct item_scan *q, store_item_fn *fn, void *arg)
 {
     enum status st = view_flush(v);
+    saw_table(v, q->table, q->id);
     return st == ST_OK ? store_scan_items(v->store, q, fn, arg, v->call.err) : st;
 }
 
 enum status view_count_items(struct view *v, const struct item_scan *q, int64_t *ret)
 {
     enum status st = view_flush(v);
+    saw_table(v, q->table, q->id);
     return st == ST_OK ? store_count_items(v->store, q, ret, v->call.err) : st;
 }
 
@@ -187,6 +261,9 @@ static void change(struct view *v, const struct item_ref *ref, const struct item
         cache_add_item(v->cache, now);
     VEC_PUSH(t->undo, t->nundo, t->undo_cap) = (struct item_change){.was = old, .now = now};
     t->any = v->call.wrote = true;
+    int64_t *ticket = table_ticket(v, ref->table, ref->id);
+    if (ticket)
+        *ticket = v->batch.ticket;
     view_saw(v, v->batch.ticket);
 }
 
