@@ -8,6 +8,7 @@
 #include "journal/journal_internal.h"
 #include "journal/owner.h"
 #include "journal/replay.h"
+#include "journal/snapshots.h"
 #include "journal/writer.h"
 
 #define GAP_ROWS  16                /* that a scan passes before a gap is remembered (gaps.h) */
@@ -36,6 +37,7 @@ static void lock_init(struct journal_lock *l)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&l->work, &attr);
     pthread_cond_init(&l->told, &attr);
+    pthread_cond_init(&l->clean, &attr);
     pthread_condattr_destroy(&attr);
 }
 
@@ -43,6 +45,7 @@ static void lock_release(struct journal_lock *l)
 {
     pthread_cond_destroy(&l->work);
     pthread_cond_destroy(&l->told);
+    pthread_cond_destroy(&l->clean);
     pthread_mutex_destroy(&l->mutex);
 }
 
@@ -143,6 +146,7 @@ static struct journal_store *new_store(struct store *reader, struct store *write
     struct journal_store *s = mem_zalloc(sizeof *s);
     s->base.ops = &journal_ops;
     s->base.deferred = &journal_deferred_ops;
+    s->base.snapshots = &journal_snapshot_ops;
     s->base.far = reader->far;
     s->reader = s->owner.layers.tables = reader;
     s->writer = writer;
@@ -164,6 +168,7 @@ static void inherit(struct journal_store *s, const struct journal_past *past)
     l->frozen = s->owner.layers.mem[1] = past->mem;
     l->frozen_upto = past->last;
     l->inherited = true;
+    s->thread.torn = true;
     l->failures.stuck = past->why.code;
     l->failures.why = past->why;
     s->owner.frozen_seq = s->owner.next_seq = past->next_seq;
@@ -177,7 +182,7 @@ static void begin_behind(struct journal_store *s, const struct journal_past *pas
 {
     journal_lock(s);
     locked(s)->durability = d;
-    locked(s)->durable = past->last;
+    locked(s)->durable = locked(s)->committed = locked(s)->in_tables = past->last;
     locked(s)->applied = past->applied;
     s->owner.last_ticket = past->last;
     s->owner.next_seq = s->owner.first_seq = STORE_PROVISIONAL;

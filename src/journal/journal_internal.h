@@ -114,6 +114,14 @@ struct journal_failures {
     uint64_t times;      /* that `failing` or `stuck` was found out */
 };
 
+/* Other threads that read the tables: snapshots.h. */
+struct journal_snapshots {
+    struct snapshot_wait *first; /* those who wait to be let in */
+    uint32_t inside;             /* those who were let in and have not left */
+    bool open;                   /* the thread waits for them */
+    uint64_t number;             /* of the last time that it has */
+};
+
 struct journal_shared {
     struct journal_group *first, *tail; /* to be written */
     bool direct_runs;                   /* a group is on its way straight into the tables */
@@ -127,8 +135,11 @@ struct journal_shared {
     bool outsized_waits; /* the active memtable has a change set that is too large for the journal */
     bool freeze_wanted;
 
-    int64_t durable; /* the last ticket that is */
-    int64_t applied; /* the last one up to which the tables have everything */
+    int64_t committed; /* the last ticket that was given, unless its commit has failed since */
+    int64_t durable;   /* the last ticket that is */
+    int64_t applied;   /* the last one up to which the tables have everything ... */
+    int64_t in_tables; /* ... also when it went straight into them, and larder_meta does not say so */
+    struct journal_snapshots snapshots;
 
     struct journal_failures failures;
     bool locked;       /* another process has the database's lock */
@@ -154,9 +165,10 @@ struct journal_shared {
 
 struct journal_lock {
     pthread_mutex_t mutex;
-    pthread_cond_t work; /* the thread waits for it */
-    pthread_cond_t told; /* an owner that needs an answer waits for it */
-    pthread_t holder;    /* if held; for assertions */
+    pthread_cond_t work;  /* the thread waits for it */
+    pthread_cond_t told;  /* an owner that needs an answer waits for it */
+    pthread_cond_t clean; /* those who wait for a snapshot */
+    pthread_t holder;     /* if held; for assertions */
     bool held;
 };
 
@@ -168,6 +180,7 @@ struct journal_atomics {
     atomic_bool committing;         /* the thread is in a transaction that writes ... */
     atomic_uint_fast64_t commits;   /* ... and has been, so many times */
     atomic_size_t journal_bytes;    /* of rows in the journal */
+    atomic_uint snapshots_wanted;   /* by so many threads */
     struct histogram commit_us; /* of groups, from the first change set in them on; the thread alone adds */
 };
 
@@ -200,6 +213,7 @@ struct journal_thread {
     int64_t lock_since_us;   /* since when another process has the lock, or the server is away */
     bool unanswered;         /* a commit may have taken place of which we do not know */
     bool counts_doubtful;    /* see doubt_counts */
+    bool torn;               /* a slice may be in the tables of a memtable that is not all in */
     bool records;            /* each group says in larder_meta how far it is: see run.h */
     struct db_row *dbs;      /* room for that */
     size_t ndbs;

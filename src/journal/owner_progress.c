@@ -144,7 +144,7 @@ static void undo_failed(struct journal_store *s)
     }
     gaps_clear(o->layers.gaps);
     o->first_pending = o->npending = 0;
-    o->last_ticket = l->durable;
+    o->last_ticket = l->committed = l->durable;
     owner_drop_groups(s);
     l->outsized_waits = l->frozen_outsized = false;
     if (l->frozen_upto > l->durable)

@@ -356,6 +356,7 @@ enum status owner_commit(struct store *base, struct error *err)
         s->owner.active_bytes += t->bytes;
         journal_lock(s);
         struct journal_shared *l = locked(s);
+        l->committed = ticket;
         l->outsized_waits |= t->outsized;
         if (!l->outsized_waits)
             enqueue(s, ticket);

@@ -3,6 +3,7 @@
 #include "journal/writer.h"
 
 #include "base/clock.h"
+#include "journal/snapshots.h"
 
 #define QUIET_US       10000             /* without a group for so long, what is left is applied ... */
 #define SCAN_US        200000            /* ... and without a scan */
@@ -35,7 +36,7 @@ static int64_t group_due(struct journal_store *s)
     if (!g)
         return INT64_MAX;
     bool now = l->durability == DURABILITY_ALWAYS || l->hurry || l->stop || g->sealed || l->job ||
-               g->row.len >= EAGER_BYTES;
+               g->row.len >= EAGER_BYTES || snapshots_are_behind(s);
     int64_t due = now ? 0 : g->born_us + WRITE_EVERY_US;
     return due > l->retry_us ? due : l->retry_us;
 }
@@ -47,7 +48,7 @@ static int64_t freeze_due(struct journal_store *s)
     const struct journal_thread *t = &s->thread;
     if (l->frozen || l->freeze_wanted || t->behind_bytes == 0)
         return INT64_MAX;
-    if (t->behind_bytes >= s->options.max_bytes / 2 || l->stop || l->hurry)
+    if (t->behind_bytes >= s->options.max_bytes / 2 || l->stop || l->hurry || snapshots_are_behind(s))
         return 0;
     /* Rows that move under a scan are seen twice by it: it is let through first. */
     int64_t quiet = t->written_us + QUIET_US;
@@ -128,6 +129,10 @@ static bool do_something(struct journal_store *s, int64_t now)
     struct journal_shared *l = locked(s);
     if (l->failures.failed != ST_OK || l->failures.over)
         return false;
+    if (snapshots_are_due(s)) {
+        snapshots_let_in(s);
+        return true;
+    }
     if (outsized_is_frozen(s))
         return do_outsized(s, now);
     if (may_apply(s, now) && !s->thread.slices.apply) {

@@ -81,6 +81,8 @@ static void written(struct journal_store *s, struct journal_group *g, bool direc
     histogram_add(&s->atomics.commit_us, (uint64_t)(t->written_us - g->born_us));
     int64_t before = l->durable;
     l->durable = g->last;
+    if (direct)
+        l->in_tables = g->last;
     VEC_PUSH(l->written, l->nwritten, l->cap_written) = (struct written_group){g->last, direct};
     if (direct && s->base.far) {
         l->applied = g->last;

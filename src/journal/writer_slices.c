@@ -3,7 +3,8 @@
    How much of it goes along with a group: so much that it is in before the active memtable, at the rate at
    which groups grow it, has become as large as it may, and before half of apply-lag is over. So the work is
    spread evenly, and when writers are faster than the tables can follow, their own commits take longer: that
-   slows them down. While there is no group to write, slices are taken by themselves. */
+   slows them down. While there is no group to write, slices are taken by themselves. When another thread
+   waits for the end of the pass (snapshots.h), they are as large as they may be. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -27,6 +28,7 @@ static enum status apply_rows(struct journal_store *s, size_t rows, bool *ret_la
     if (*ret_last)
         return store_journal_applied(s->writer, w->upto, err);
     enum status st = ST_OK;
+    s->thread.torn = true;
     if (!w->said && !w->saying)
         st = store_journal_applying(s->writer, w->upto, err);
     w->saying = st == ST_OK;
@@ -43,7 +45,8 @@ static size_t pace(const struct journal_store *s, size_t bytes, int64_t now)
     size_t by_size = (size_t)((double)left * (double)bytes / (double)room);
     int64_t until = w->began_us + (int64_t)s->options.lag_ms * 500;
     size_t by_time = left;
-    if (until > now && now >= w->last_us)
+    bool awaited = atomic_load_explicit(&s->atomics.snapshots_wanted, memory_order_relaxed) > 0;
+    if (until > now && now >= w->last_us && !awaited)
         by_time = (size_t)((double)left * (double)(now - w->last_us) / (double)(until - w->last_us));
     size_t rows = by_size > by_time ? by_size : by_time;
     size_t most = w->row_us > 0 ? (size_t)(MAX_SLICE_US / w->row_us) : WRITER_MIN_SLICE;
@@ -116,7 +119,8 @@ static void all_in(struct journal_store *s)
     w->apply = NULL;
     w->mem = NULL;
     l->frozen = NULL;
-    l->applied = w->upto;
+    l->applied = l->in_tables = w->upto;
+    s->thread.torn = false;
     s->thread.dropping = true;
     if (s->base.far)
         writer_synced(s); /* whoever says `last` there has waited for it */

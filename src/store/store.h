@@ -11,6 +11,7 @@
      store/deferred.h      commits that become durable later
      store/journal_rows.h  tables under a journal
      store/replicated.h    positions in a log that replicas replay
+     store/snapshot.h      tables that other threads read while they are behind
 
    Implementations: store/sqlite/ (a file), store/remote/ (a database server), journal/ (a journal in front of
    either); fault.c decorates any of them for tests. store/open.c chooses by the URL. The tables are described
@@ -106,6 +107,7 @@ struct store {
     const struct deferred_ops *deferred;         /* NULL: a commit is durable when it returns */
     const struct journal_rows_ops *journal_rows; /* NULL: no tables of its own */
     const struct replicated_ops *replicated;     /* NULL: it tells no positions */
+    const struct snapshot_ops *snapshots;        /* NULL: what was committed is in the tables */
     bool far;       /* every read is a round trip: many keys are better asked for at once */
     bool contended; /* another server's transaction may end one of ours (ST_CONFLICT): the same may work when
                        it is tried again */
