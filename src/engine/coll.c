@@ -102,6 +102,16 @@ enum status coll_of_row(struct view *v, uint32_t db, const struct row *r, struct
     return st == ST_OK && c->due ? view_expired_fields(v, &e, &c->expired) : st;
 }
 
+enum status coll_of_items(struct view *v, struct slice key, const struct row_ext *items, struct coll **ret)
+{
+    struct coll *c = handle(v, 0, key, ROW_HASH);
+    c->id = c->row_id = items->id;
+    c->size = items->size;
+    c->first = items->first;
+    *ret = c;
+    return attach(c);
+}
+
 enum status coll_open(struct view *v, uint32_t db, struct slice key, enum row_type type, struct coll **ret,
                       bool *ret_wrong)
 {
@@ -165,13 +175,15 @@ static void outgrow(struct coll *c)
 
 enum status coll_save(struct coll *c)
 {
+    enum status st = c->notes ? coll_tell(c) : ST_OK;
+    if (st != ST_OK)
+        return st;
     if (coll_size(c) == 0)
         return c->dirty || c->replaces ? view_del(c->v, c->db, c->key, NULL) : ST_OK;
     if (!c->dirty)
         return ST_OK;
     outgrow(c);
-    enum status st = c->type == ROW_ZSET ? coll_zset_settle(c) : ST_OK;
-    if (st != ST_OK)
+    if (c->type == ROW_ZSET && (st = coll_zset_settle(c)) != ST_OK)
         return st;
     struct row_draft d = {
         .type = c->type,
@@ -244,8 +256,7 @@ static bool hidden(const struct coll *c, const struct coll_item *item)
     return until && item->expire_at != EXPIRE_NEVER && item->expire_at <= until;
 }
 
-/* An item that is in the tables, expired or not. */
-static enum status find(struct coll *c, struct slice name, bool *ret_found, struct coll_item *ret)
+enum status coll_find_stored(struct coll *c, struct slice name, bool *ret_found, struct coll_item *ret)
 {
     *ret_found = false;
     if (c->size == 0)
@@ -268,7 +279,7 @@ static enum status find(struct coll *c, struct slice name, bool *ret_found, stru
 
 enum status coll_find(struct coll *c, struct slice name, bool *ret_found, struct coll_item *ret)
 {
-    enum status st = find(c, name, ret_found, ret);
+    enum status st = coll_find_stored(c, name, ret_found, ret);
     if (st == ST_OK && *ret_found && hidden(c, ret))
         *ret_found = false;
     return st;
@@ -318,7 +329,7 @@ static enum status revive(struct coll *c, struct slice name, struct coll_item *r
                           const struct coll_item **ret_old)
 {
     bool found = false;
-    enum status st = c->expired ? find(c, name, &found, room) : ST_OK;
+    enum status st = c->expired ? coll_find_stored(c, name, &found, room) : ST_OK;
     if (st != ST_OK || !found)
         return st;
     assert(hidden(c, room));
@@ -337,6 +348,8 @@ enum status coll_put_known(struct coll *c, const struct coll_item *item, const s
         c->first_expiry = item->expire_at;
     if (st == ST_OK && c->type == ROW_ZSET)
         st = coll_zset_change(c, old, item);
+    if (st == ST_OK && coll_notes(c))
+        st = coll_note(c, item->name, old);
     if (st != ST_OK)
         return st;
     struct item_row row = to_row(c, item, old ? old->ord : c->size);
@@ -378,7 +391,9 @@ static enum status move_last(struct coll *c, int64_t ord)
 enum status coll_take_out(struct coll *c, const struct coll_item *item)
 {
     c->dirty = true;
-    enum status st = item->ord != c->size - 1 ? move_last(c, item->ord) : ST_OK;
+    enum status st = coll_notes(c) ? coll_note(c, item->name, item) : ST_OK;
+    if (st == ST_OK && item->ord != c->size - 1)
+        st = move_last(c, item->ord);
     if (st != ST_OK)
         return st;
     struct item_ref ref = {

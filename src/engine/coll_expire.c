@@ -159,6 +159,16 @@ static enum status gather(struct coll *c, uint32_t max, struct gone *ret)
     return st;
 }
 
+static enum status note_gone(struct coll *c, struct slice name)
+{
+    struct coll_item old;
+    bool found;
+    if (!coll_notes(c))
+        return ST_OK;
+    enum status st = coll_find_stored(c, name, &found, &old);
+    return st == ST_OK && found ? coll_note(c, name, &old) : st;
+}
+
 static enum status take_gone(struct coll *c, const struct gone *g)
 {
     enum status st = c->res || g->n == 0 ? ST_OK : coll_renumber(c, g->ords, g->n);
@@ -168,7 +178,9 @@ static enum status take_gone(struct coll *c, const struct gone *g)
             struct coll_item item = coll_from_member(resident_find(c->res, g->names[i]));
             st = coll_take_out(c, &item);
         } else {
-            st = view_del_item(c->v, &ref);
+            st = note_gone(c, g->names[i]);
+            if (st == ST_OK)
+                st = view_del_item(c->v, &ref);
             c->size--;
         }
     }
@@ -196,8 +208,11 @@ static enum status earliest(struct coll *c, int64_t *ret)
 }
 
 /* Nothing that a client sees changes, so the version that view_version tells stays as it is. */
-static void save_purged(struct coll *c, struct row *row, size_t gone)
+static enum status save_purged(struct coll *c, struct row *row, size_t gone)
 {
+    enum status st = c->notes ? coll_tell(c) : ST_OK;
+    if (st != ST_OK)
+        return st;
     struct row_draft d = {
         .type = ROW_HASH,
         .id = c->id,
@@ -207,7 +222,7 @@ static void save_purged(struct coll *c, struct row *row, size_t gone)
         .form = (enum row_form)row->form,
     };
     coll_keep_expired(c);
-    view_amend(c->v, row, &d, row->version + (int64_t)gone);
+    return view_amend(c->v, row, &d, row->version + (int64_t)gone);
 }
 
 enum status coll_purge(struct view *v, uint32_t db, struct slice key, uint32_t max, uint32_t *ret_rows)
@@ -222,10 +237,9 @@ enum status coll_purge(struct view *v, uint32_t db, struct slice key, uint32_t m
     if (!view_hash_due(v, &e) || (st = view_expired_fields(v, &e, &n)) != ST_OK)
         return st;
     if (n == e.size) {
-        view_bury(v, row);
         v->stats->expired_fields += (uint64_t)n;
         *ret_rows = 1;
-        return ST_OK;
+        return view_bury(v, row);
     }
     struct coll *c;
     struct gone gone;
@@ -235,7 +249,7 @@ enum status coll_purge(struct view *v, uint32_t db, struct slice key, uint32_t m
     if (st == ST_OK && c->expired == 0)
         st = earliest(c, &c->first_expiry);
     if (st == ST_OK)
-        save_purged(c, row, gone.n);
+        st = save_purged(c, row, gone.n);
     v->stats->expired_fields += gone.n;
     *ret_rows = (uint32_t)gone.n + 1;
     return st;

@@ -6,6 +6,13 @@
 #include "engine/memo.h"
 #include "engine/view_internal.h"
 
+/* A field as it was before the handle changed it. */
+struct field_note {
+    struct field_note *next;
+    struct slice name, value;
+    bool found;
+};
+
 struct coll {
     struct view *v;
     uint32_t db;
@@ -29,6 +36,10 @@ struct coll {
     bool replaces;        /* whatever is under the key goes */
     struct memo *memo;    /* that has the members; NULL with res */
     struct resident *res; /* its members; NULL: only in the tables */
+    /* Of a hash, for the keeper (keeper.h), while the key's row refers to these items. */
+    bool kept_known;
+    const struct kept *kept;  /* what is kept of it, when that is known; NULL: nothing */
+    struct field_note *notes; /* fields that matter there and have changed since the last save */
 };
 
 /* Before the first write: an id, for a collection that has none. */
@@ -40,6 +51,14 @@ struct coll_item coll_from_member(const struct member *m);
 
 /* The collection of a live row. */
 enum status coll_of_row(struct view *v, uint32_t db, const struct row *r, struct coll **ret) MUST_CHECK;
+
+/* A handle on the items of a hash, by what a key's row says of them; it is only read from. */
+enum status coll_of_items(struct view *v, struct slice key, const struct row_ext *items,
+                          struct coll **ret) MUST_CHECK;
+
+/* An item that is in the tables, expired or not. */
+enum status coll_find_stored(struct coll *c, struct slice name, bool *ret_found,
+                             struct coll_item *ret) MUST_CHECK;
 
 /* Takes an item out that is there; the last one gets its number. */
 enum status coll_take_out(struct coll *c, const struct coll_item *item) MUST_CHECK;
@@ -79,6 +98,20 @@ void coll_keep_expired(struct coll *c);
    first_expiry right. *ret_rows: how many rows that took, 0 when there was nothing to do. */
 enum status coll_purge(struct view *v, uint32_t db, struct slice key, uint32_t max,
                        uint32_t *ret_rows) MUST_CHECK;
+
+/* ---- view_keep.c ---- */
+
+/* Whether changes of fields have to be noted: a hash that has no row yet is told of as a whole. */
+static inline bool coll_notes(const struct coll *c)
+{
+    return c->type == ROW_HASH && keep_any(&c->v->keep) && c->id && c->row_id == c->id;
+}
+
+/* Before a field changes: as it was, NULL when it was not there. */
+enum status coll_note(struct coll *c, struct slice name, const struct coll_item *old) MUST_CHECK;
+
+/* Before the row of a hash with notes is written: the keeper is told of them. */
+enum status coll_tell(struct coll *c) MUST_CHECK;
 
 /* ---- coll_zset.c ---- */
 

@@ -170,7 +170,7 @@ static enum status forget(struct engine *e, struct error *err)
     cache_drop(e->view.cache);
     memos_drop_all(&e->view.memos);
     e->view.dbs.counts_stale = e->view.dbs.counts_unsaved = true;
-    e->view.hidden.undone++;
+    view_note_undone(&e->view, STORE_HIDDEN_DB);
     e->unsure = false;
     return engine_load_dbs(e, err);
 }
@@ -233,6 +233,8 @@ static enum status begin(struct engine *e, enum store_txn kind, bool *ret_change
 {
     if (!store_shared(e->store))
         return store_begin(e->store, kind, NULL, ret_changed, err);
+    if (kind != STORE_READ)
+        view_peek_kept(&e->view);
     struct store_declared d = view_declared(&e->view);
     return store_begin(e->store, kind, &d, ret_changed, err);
 }

@@ -23,6 +23,7 @@ struct engine {
         uint64_t rows; /* removed since it was forgotten ... */
         int64_t at_us; /* ... the last of them then */
     } swept;
+    bool keeps;  /* something is kept in step with hashes, or may be: the store sweeps no expired keys */
     bool unsure; /* memory may be behind the tables: a commit's outcome or the databases are not known */
     uint64_t connection;   /* of the store, when a batch last began */
     bool later;            /* commits become durable after they have returned */

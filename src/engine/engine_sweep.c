@@ -4,7 +4,8 @@
      what                       who         how
      expired fields of hashes   the engine  as a command would: numbers, sizes, the copy in memory stay right
      expired keys               the engine  where the store keeps rows in memory: they may be newer than those
-                                            in the tables
+                                            in the tables; and while something is kept in step with hashes,
+                                            which goes with them (keeper.h)
                                 the store   elsewhere, by its index
      deleted rows and trash     the store
 
@@ -13,6 +14,7 @@
 #include "base/clock.h"
 #include "engine/coll_internal.h"
 #include "engine/engine_internal.h"
+#include "engine/keeper.h"
 
 #define FIELD_STEPS 8        /* that remove fields, between two that remove other rows */
 #define FEW_ROWS    4000     /* that a scan may pass for nothing */
@@ -74,16 +76,26 @@ static enum status purge_fields(struct engine *e, uint32_t max, uint64_t *ret_ro
     return st;
 }
 
+/* Their rows, in one round trip. */
+static enum status fetch_victims(const struct victims *d)
+{
+    for (size_t i = 0; i < d->n; i++)
+        view_declare(d->v, d->at[i].db, d->at[i].key);
+    return view_fetch_declared(d->v);
+}
+
 static enum status purge_keys(struct engine *e, uint32_t max, uint64_t *ret_rows)
 {
     struct view *v = &e->view;
     struct victims dead;
     enum status st = find_victims(e, KEYS_EXPIRED, max, &dead);
+    if (st == ST_OK && v->store->far)
+        st = fetch_victims(&dead);
     for (size_t i = 0; st == ST_OK && i < dead.n; i++) {
         struct row *r;
         st = view_row(v, v->dbs.rows[dead.at[i].db].number, dead.at[i].key, &r);
         if (st == ST_OK && r->type != ROW_NONE && !row_live(r, view_now(v))) {
-            view_bury(v, r);
+            st = view_bury(v, r);
             ++*ret_rows;
         }
     }
@@ -94,6 +106,13 @@ static enum status purge_keys(struct engine *e, uint32_t max, uint64_t *ret_rows
         e->swept.at_us = clock_mono_us();
     }
     return st;
+}
+
+/* Where the store could remove them itself: only if something is kept, which the transaction tells. */
+static enum status purge_kept_keys(struct engine *e, uint32_t max, uint64_t *ret_rows)
+{
+    enum status st = view_keeps_any(&e->view, &e->keeps);
+    return st == ST_OK && e->keeps ? purge_keys(e, max, ret_rows) : st;
 }
 
 /* Nothing lies behind the place. Whether to look from the first row on again: when there cannot be many on
@@ -165,7 +184,7 @@ static enum status sweep_store(struct engine *e, uint32_t max_rows, struct sweep
 {
     struct view *v = &e->view;
     struct sweep_budget budget = {
-        .now = clock_wall_us() / 1000,
+        .now = e->keeps ? 0 : clock_wall_us() / 1000, /* 0: expired keys are not its business */
         .max_rows = max_rows,
         .dbs = v->dbs.rows,
         .ndbs = v->dbs.n,
@@ -197,6 +216,16 @@ enum status engine_backlog(struct engine *e, uint32_t max, struct engine_backlog
     return store_scan_keys(e->store, &q, note_backlog, ret, err);
 }
 
+static enum status sweep_expired(struct engine *e, uint32_t max_rows, uint64_t *ret_rows, struct error *err)
+{
+    const struct view *v = &e->view;
+    bool ours = e->later;
+    e->keeps = !ours && v->keep.by && (view_shared(v) || keep_any(&v->keep));
+    if (!ours && !e->keeps)
+        return ST_OK;
+    return purge(e, KEYS_EXPIRED, ours ? purge_keys : purge_kept_keys, max_rows, ret_rows, err);
+}
+
 static void swept(struct engine *e, int64_t start)
 {
     histogram_add(&e->stats.sweep_us, (uint64_t)(clock_mono_us() - start));
@@ -221,7 +250,7 @@ enum status engine_sweep(struct engine *e, uint32_t max_rows, bool *ret_more, ui
     e->field_steps = 0;
     struct sweep_result result = {0};
     uint64_t expired = 0;
-    if (e->later && (st = purge(e, KEYS_EXPIRED, purge_keys, max_rows, &expired, err)) != ST_OK)
+    if ((st = sweep_expired(e, max_rows, &expired, err)) != ST_OK)
         return st;
     if ((st = sweep_store(e, max_rows, &result, err)) != ST_OK)
         return st;

@@ -14,9 +14,11 @@ struct slice hidden_name(enum hidden_row r)
     case HIDDEN_SCRIPTS:
         return SLICE("scripts");
     case HIDDEN_FLUSHES:
+        return SLICE("script-flushes");
+    case HIDDEN_KEPT:
         break;
     }
-    return SLICE("script-flushes");
+    return SLICE("kept");
 }
 
 static struct key_ref ref_of(enum hidden_row r)
@@ -75,7 +77,8 @@ enum status view_hold(struct view *v, enum hidden_row r)
     if (st != ST_OK || (st = view_row(v, ref.db, ref.key, &seen)) != ST_OK)
         return st;
     if (seen->seq != now.seq || seen->version != now.version)
-        return error_set(v->call.err, ST_CONFLICT, "what this transaction has seen of scripts has changed");
+        return error_set(v->call.err, ST_CONFLICT, "what this transaction has seen of '%.*s' has changed",
+                         (int)ref.key.n, ref.key.p);
     v->hidden.unheld &= ~(1u << r);
     return ST_OK;
 }

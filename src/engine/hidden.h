@@ -2,10 +2,10 @@
    the tables (STORE_HIDDEN_DB), which no SELECT, FLUSHALL, SWAPDB, SCAN or count ever comes to; its rows are
    read and written through the view like all others, in the same transactions, with the same undo.
 
-   Who only looks at one of its rows never locks it, or transactions that run scripts would wait for each
-   other: view_peek has the row read, unlocked, with the round trip that begins the transaction. Who changes
-   one calls view_hold first: the row is locked then, and a transaction that saw it as it is no more runs
-   again (ST_CONFLICT).
+   Who only looks at one of its rows never locks it, or transactions that run scripts, or write hashes that
+   are indexed, would wait for each other: view_peek has the row read, unlocked, with the round trip that
+   begins the transaction. Who changes one calls view_hold first: the row is locked then, and a transaction
+   that saw it as it is no more runs again (ST_CONFLICT).
 
    A crash leaves what a crash leaves of any row; an expired one does not exist here, nor does a watched one.
  */
@@ -22,9 +22,10 @@
 enum hidden_row {
     HIDDEN_LIBRARIES, /* "functions": a hash, a library's name -> its code */
     HIDDEN_SCRIPTS,   /* "scripts": a hash, sha1 in hex digits -> the script */
-    HIDDEN_FLUSHES    /* "script-flushes": a string, how often scripts were flushed */
+    HIDDEN_FLUSHES,   /* "script-flushes": a string, how often scripts were flushed */
+    HIDDEN_KEPT       /* "kept": a string, of which hashes something is kept (keeper.h) */
 };
-#define HIDDEN_ROWS 3
+#define HIDDEN_ROWS 4
 
 struct slice hidden_name(enum hidden_row r);
 

@@ -231,8 +231,17 @@ static void note_ready(struct view *v, const struct row *old, const struct key_r
             (struct ready_key){k->db, arena_copy(&v->batch.arena, k->key)};
 }
 
-static void install(struct view *v, struct row *old, const struct key_row *k, enum row_form form)
+/* What somebody keeps in step with keys (keeper.h) is written first. */
+static inline enum status keep_key(struct view *v, const struct row *old, const struct key_row *k)
 {
+    return keep_any(&v->keep) || k->type == ROW_TABLE ? view_keep_key(v, old, k) : ST_OK;
+}
+
+static enum status install(struct view *v, struct row *old, const struct key_row *k, enum row_form form)
+{
+    enum status st = keep_key(v, old, k);
+    if (st != ST_OK)
+        return st;
     if (v->watch_ready)
         note_ready(v, old, k);
     struct row *fresh = row_new(k, old->link.hash);
@@ -256,6 +265,7 @@ static void install(struct view *v, struct row *old, const struct key_row *k, en
     VEC_PUSH(v->call.undo, v->call.nundo, v->call.undo_cap) = (struct row_undo){old, fresh};
     v->call.wrote = true;
     view_saw(v, v->batch.ticket);
+    return ST_OK;
 }
 
 static int64_t next_version(const struct view *v, const struct row *old)
@@ -276,7 +286,7 @@ static void discard_items(struct view *v, const struct row *r)
         view_discard(v, e.id, (enum row_type)r->type);
 }
 
-void view_amend(struct view *v, struct row *old, const struct row_draft *d, int64_t version)
+enum status view_amend(struct view *v, struct row *old, const struct row_draft *d, int64_t version)
 {
     assert(d->type != ROW_NONE && d->expire_at >= 0);
     if (row_items(old).id != d->id)
@@ -293,19 +303,17 @@ void view_amend(struct view *v, struct row *old, const struct row_draft *d, int6
         .version = version,
         .expire_at = d->expire_at,
     };
-    install(v, old, &k, d->form);
+    return install(v, old, &k, d->form);
 }
 
 enum status view_put(struct view *v, uint32_t db, struct slice key, const struct row_draft *d)
 {
     struct row *old;
     enum status st = view_row(v, v->dbs.rows[db].number, key, &old);
-    if (st == ST_OK)
-        view_amend(v, old, d, next_version(v, old));
-    return st;
+    return st == ST_OK ? view_amend(v, old, d, next_version(v, old)) : st;
 }
 
-static void install_deleted(struct view *v, struct row *old)
+static enum status install_deleted(struct view *v, struct row *old)
 {
     struct key_row k = {
         .seq = old->seq,
@@ -315,13 +323,13 @@ static void install_deleted(struct view *v, struct row *old)
         .version = next_version(v, old),
         .expire_at = EXPIRE_DELETED,
     };
-    install(v, old, &k, FORM_UNKNOWN);
+    return install(v, old, &k, FORM_UNKNOWN);
 }
 
-void view_bury(struct view *v, struct row *r)
+enum status view_bury(struct view *v, struct row *r)
 {
     discard_items(v, r);
-    install_deleted(v, r);
+    return install_deleted(v, r);
 }
 
 enum status view_del(struct view *v, uint32_t db, struct slice key, bool *ret_existed)
@@ -332,11 +340,9 @@ enum status view_del(struct view *v, uint32_t db, struct slice key, bool *ret_ex
     enum status st = view_row(v, v->dbs.rows[db].number, key, &old);
     if (st != ST_OK || (st = exists(v, old, &existed, &expired)) != ST_OK)
         return st;
-    if (existed)
-        view_bury(v, old);
     if (ret_existed)
         *ret_existed = existed;
-    return ST_OK;
+    return existed ? view_bury(v, old) : ST_OK;
 }
 
 enum status view_expire(struct view *v, uint32_t db, struct slice key, int64_t expire_at)
@@ -349,8 +355,7 @@ enum status view_expire(struct view *v, uint32_t db, struct slice key, int64_t e
     struct key_row k = row_to_key(old);
     k.version = next_version(v, old);
     k.expire_at = expire_at;
-    install(v, old, &k, (enum row_form)old->form);
-    return ST_OK;
+    return install(v, old, &k, (enum row_form)old->form);
 }
 
 enum status view_move(struct view *v, uint32_t from_db, struct slice from, uint32_t to_db, struct slice to)
@@ -368,9 +373,8 @@ enum status view_move(struct view *v, uint32_t from_db, struct slice from, uint3
     k.db = row_db(target);
     k.key = to;
     k.version = next_version(v, target);
-    install(v, target, &k, (enum row_form)source->form);
-    install_deleted(v, source);
-    return ST_OK;
+    st = install(v, target, &k, (enum row_form)source->form);
+    return st == ST_OK ? install_deleted(v, source) : st;
 }
 
 enum status view_new_id(struct view *v, int64_t *ret)
@@ -536,7 +540,7 @@ void view_undo_rows(struct view *v, size_t to)
     while (v->call.nundo > to) {
         struct row_undo u = v->call.undo[--v->call.nundo];
         cache_replace(v->cache, u.fresh, u.old);
-        v->hidden.undone += row_db(u.fresh) == STORE_HIDDEN_DB;
+        view_note_undone(v, row_db(u.fresh));
         v->batch.bytes -= u.fresh->nkey + u.fresh->nvalue;
         struct change *c = &v->batch.changes[u.fresh->change];
         if (u.old->dirty) {
@@ -602,7 +606,7 @@ void view_rolled_back(struct view *v)
     for (size_t i = v->batch.nchanges; i > 0; i--) {
         struct change *c = &v->batch.changes[i - 1];
         cache_replace(v->cache, c->now, c->was);
-        v->hidden.undone += row_db(c->now) == STORE_HIDDEN_DB;
+        view_note_undone(v, row_db(c->now));
         row_free(c->now);
     }
     if (v->batch.dbs_changed) {

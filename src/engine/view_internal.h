@@ -7,6 +7,7 @@
 #include "engine/hidden.h"
 #include "engine/memo.h"
 #include "engine/view.h"
+#include "engine/view_keep.h"
 
 /* A key that the batch changed: its row before the batch (clean, out of the cache) and now (dirty, in it). */
 struct change {
@@ -180,6 +181,7 @@ struct view {
     struct view_watches watches;
     struct view_declared declared;
     struct view_hidden hidden;
+    struct view_keep keep;
     struct view_batch batch;
     struct view_call call;
     struct view_mark mark;
@@ -220,10 +222,11 @@ void view_settle_watches(struct view *v, bool committed);
 void view_discard(struct view *v, int64_t id, enum row_type type);
 
 /* Deletes the key of a row, which has one. */
-void view_bury(struct view *v, struct row *r);
+enum status view_bury(struct view *v, struct row *r) MUST_CHECK;
 
 /* Writes a key's row again with a version of the caller's choosing: for changes that no client sees. */
-void view_amend(struct view *v, struct row *old, const struct row_draft *d, int64_t version);
+enum status view_amend(struct view *v, struct row *old, const struct row_draft *d,
+                       int64_t version) MUST_CHECK;
 
 /* The rows that the batch will look at without locking them (hidden.c). */
 size_t view_peeked(struct view *v, const struct key_ref **ret);

@@ -129,6 +129,8 @@ void view_begin_shared(struct view *v)
     cache_drop(v->cache);
     memos_drop_all(&v->memos);
     v->hidden.unheld = v->declared.everything ? 0 : v->hidden.peeked;
+    v->keep.is_alone = v->declared.everything;
+    keep_forget(&v->keep);
     take_declared(v);
 }
 
