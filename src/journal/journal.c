@@ -117,6 +117,7 @@ static const struct store_ops journal_ops = {
     .scan_keys = owner_scan_keys,
     .scan_items = owner_scan_items,
     .count_items = owner_count_items,
+    .due_rows = owner_due_rows,
     .count_dead = owner_count_dead,
     .count_keys = owner_count_keys,
     .load_dbs = owner_load_dbs,

@@ -148,6 +148,7 @@ static void count_version(struct group *g, uint8_t kind, const struct version *v
     if (kind == KIND_KEY) {
         g->expiring += keys_order_has(KEYS_EXPIRED, &v->key.row) ? n : 0;
         g->due += keys_order_has(KEYS_DUE, &v->key.row) ? n : 0;
+        g->tables += keys_order_has(KEYS_TABLES, &v->key.row) ? n : 0;
     } else if (!v->item.gone) {
         g->expiring += items_order_has(ITEMS_BY_EXPIRY, &v->item.row) ? n : 0;
     }

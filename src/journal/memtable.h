@@ -121,6 +121,10 @@ const struct mem_key *mem_walk_key(struct mem_walk *w); /* the next one, NULL at
 void memtable_walk_items(struct memtable *m, const struct item_scan *q, struct mem_walk *w);
 const struct mem_item *mem_walk_item(struct mem_walk *w);
 
+/* The ids of tables (ROW_TABLE) of which a row is here that has an expiry at or before now. */
+typedef void mem_id_fn(void *arg, int64_t id);
+void memtable_due_rows(struct memtable *m, int64_t now, mem_id_fn *fn, void *arg);
+
 /* ---- applying a frozen table ---- */
 
 /* Hands out everything a table holds, in the order of the tables' trees: keys that are in the tables by seq,

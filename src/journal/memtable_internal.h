@@ -46,6 +46,7 @@ struct group {
     size_t count;
     size_t expiring; /* rows with an expiry: keys, fields of a hash */
     size_t due;      /* keys of hashes that have a `first` */
+    size_t tables;   /* keys of tables */
     struct slice sample;
     size_t common; /* so many bytes all names begin with that have been here, as the sample does */
     struct order *orders;

@@ -112,6 +112,7 @@ static uint64_t rank_of_key(enum key_order order, const struct key_row *k)
     case KEYS_EXPIRED:
         return rank_of_number(k->expire_at);
     case KEYS_BY_KEY:
+    case KEYS_TABLES:
         break;
     }
     return (uint64_t)k->db << 32 | rank_of_name(k->key, 0) >> 32;
@@ -310,6 +311,8 @@ static size_t most(const struct order *o, const struct group *g)
 {
     if (o->keys && o->key_order == KEYS_DUE)
         return g->due;
+    if (o->keys && o->key_order == KEYS_TABLES)
+        return g->tables;
     if (o->keys ? o->key_order == KEYS_EXPIRED : o->item_order == ITEMS_BY_EXPIRY)
         return g->expiring;
     return g->count;
@@ -453,6 +456,20 @@ void memtable_walk_items(struct memtable *m, const struct item_scan *q, struct m
     struct group *g = memtable_group(m, q->table, q->id);
     if (g)
         begin(item_order(m, g, q->order), w);
+}
+
+void memtable_due_rows(struct memtable *m, int64_t now, mem_id_fn *fn, void *arg)
+{
+    for (const struct group *g = m->first_group; g; g = g->later) {
+        if (g->table != ITEM_ROW || g->expiring == 0)
+            continue;
+        struct mem_walk w;
+        struct item_scan q = {
+            .table = ITEM_ROW, .id = g->id, .order = ITEMS_BY_EXPIRY, .has_max = true, .max = now};
+        memtable_walk_items(m, &q, &w);
+        if (mem_walk_item(&w))
+            fn(arg, g->id);
+    }
 }
 
 const struct mem_item *mem_walk_item(struct mem_walk *w)

@@ -498,6 +498,41 @@ enum status merge_scan_keys(const struct layers *l, const struct key_scan *q, st
     return st;
 }
 
+/* ---- tables with rows that have expired ---- */
+
+/* The lowest ids above one, each once, ascending. */
+struct lowest {
+    int64_t *ids;
+    size_t n, max;
+    int64_t after;
+};
+
+static void add_id(void *arg, int64_t id)
+{
+    struct lowest *l = arg;
+    size_t at = l->n;
+    while (at > 0 && l->ids[at - 1] >= id)
+        at--;
+    if (id <= l->after || at == l->max || (at < l->n && l->ids[at] == id))
+        return;
+    l->n -= l->n == l->max;
+    memmove(l->ids + at + 1, l->ids + at, (l->n - at) * sizeof *l->ids);
+    l->ids[at] = id;
+    l->n++;
+}
+
+enum status merge_due_rows(const struct layers *l, int64_t now, int64_t after, int64_t *ret_ids, size_t max,
+                           size_t *ret_n, struct error *err)
+{
+    struct lowest found = {.ids = ret_ids, .max = max, .after = after};
+    enum status st = store_due_rows(l->tables, now, after, ret_ids, max, &found.n, err);
+    for (int i = 0; st == ST_OK && i < LAYERS; i++)
+        if (l->mem[i])
+            memtable_due_rows(l->mem[i], now, add_id, &found);
+    *ret_n = found.n;
+    return st;
+}
+
 /* ---- counts of keys ---- */
 
 struct key_count {

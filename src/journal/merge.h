@@ -25,6 +25,8 @@ enum status merge_scan_items(const struct layers *l, const struct item_scan *q, 
                              struct error *err) MUST_CHECK;
 enum status merge_count_items(const struct layers *l, const struct item_scan *q, int64_t *ret,
                               struct error *err) MUST_CHECK;
+enum status merge_due_rows(const struct layers *l, int64_t now, int64_t after, int64_t *ret_ids, size_t max,
+                           size_t *ret_n, struct error *err) MUST_CHECK;
 enum status merge_count_dead(const struct layers *l, uint32_t db, int64_t now, int64_t *ret_keys,
                              int64_t *ret_expires, struct error *err) MUST_CHECK;
 enum status merge_count_keys(const struct layers *l, uint32_t db, int64_t *ret_keys, int64_t *ret_expires,

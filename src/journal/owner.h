@@ -29,6 +29,8 @@ enum status owner_scan_items(struct store *base, const struct item_scan *q, stor
                              struct error *err) MUST_CHECK;
 enum status owner_count_items(struct store *base, const struct item_scan *q, int64_t *ret,
                               struct error *err) MUST_CHECK;
+enum status owner_due_rows(struct store *base, int64_t now, int64_t after, int64_t *ret_ids, size_t max,
+                           size_t *ret_n, struct error *err) MUST_CHECK;
 enum status owner_count_dead(struct store *base, uint32_t db, int64_t now, int64_t *ret_keys,
                              int64_t *ret_expires, struct error *err) MUST_CHECK;
 enum status owner_count_keys(struct store *base, uint32_t db, int64_t *ret_keys, int64_t *ret_expires,

@@ -104,6 +104,14 @@ enum status owner_scan_items(struct store *base, const struct item_scan *q, stor
     return st == ST_OK ? merge_scan_items(&s->owner.layers, q, fn, arg, err) : st;
 }
 
+enum status owner_due_rows(struct store *base, int64_t now, int64_t after, int64_t *ret_ids, size_t max,
+                           size_t *ret_n, struct error *err)
+{
+    struct journal_store *s = journal_store_of(base);
+    enum status st = owner_ready(s, err);
+    return st == ST_OK ? merge_due_rows(&s->owner.layers, now, after, ret_ids, max, ret_n, err) : st;
+}
+
 /* ---- counts ---- */
 
 enum status owner_count_items(struct store *base, const struct item_scan *q, int64_t *ret, struct error *err)

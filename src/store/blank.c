@@ -87,6 +87,13 @@ static enum status do_count_items(struct store *s, const struct item_scan *q, in
     return not_known(err);
 }
 
+static enum status do_due_rows(struct store *s, int64_t now, int64_t after, int64_t *ret_ids, size_t max,
+                               size_t *ret_n, struct error *err)
+{
+    (void)s, (void)now, (void)after, (void)ret_ids, (void)max, (void)ret_n;
+    return not_known(err);
+}
+
 static enum status do_count_dead(struct store *s, uint32_t db, int64_t now, int64_t *ret_keys,
                                  int64_t *ret_expires, struct error *err)
 {
@@ -164,6 +171,7 @@ static const struct store_ops blank_ops = {
     .scan_keys = do_scan_keys,
     .scan_items = do_scan_items,
     .count_items = do_count_items,
+    .due_rows = do_due_rows,
     .count_dead = do_count_dead,
     .count_keys = do_count_keys,
     .load_dbs = do_load_dbs,

@@ -43,6 +43,7 @@ int keys_compare(enum key_order order, const struct key_row *x, const struct key
     int c = 0;
     switch (order) {
     case KEYS_BY_KEY:
+    case KEYS_TABLES:
         break;
     case KEYS_BY_SEQ_DESC:
         c = compare_ints(x->seq, y->seq);
@@ -84,6 +85,8 @@ bool keys_order_has(enum key_order order, const struct key_row *k)
 {
     if (order == KEYS_DUE)
         return k->type == ROW_HASH && k->first_expiry != 0;
+    if (order == KEYS_TABLES)
+        return k->type == ROW_TABLE;
     return order != KEYS_EXPIRED || k->expire_at > 0;
 }
 
@@ -95,6 +98,11 @@ bool items_order_has(enum item_order order, const struct item_row *i)
 static bool begins_with(struct slice s, struct slice prefix)
 {
     return s.n >= prefix.n && (prefix.n == 0 || memcmp(s.p, prefix.p, prefix.n) == 0);
+}
+
+bool keys_bounded(const struct key_scan *q)
+{
+    return q->order == KEYS_BY_KEY || (q->order == KEYS_TABLES && !q->every_db);
 }
 
 bool keys_backward(const struct key_scan *q)
@@ -138,7 +146,7 @@ bool key_below(const struct key_scan *q, const struct key_row *k)
 {
     if (q->order == KEYS_EXPIRED)
         return q->has_behind && !is_behind(&q->behind, k);
-    if (q->order != KEYS_BY_KEY)
+    if (!keys_bounded(q))
         return false;
     if (k->db != q->db)
         return k->db < q->db;
@@ -155,6 +163,10 @@ bool key_above(const struct key_scan *q, const struct key_row *k)
         return k->first_expiry > q->now;
     case KEYS_EXPIRED:
         return k->expire_at > q->now;
+    case KEYS_TABLES:
+        if (q->every_db)
+            return false;
+        break;
     case KEYS_BY_KEY:
         break;
     }

@@ -28,10 +28,13 @@ int refs_compare(const struct item_ref *x, const struct item_ref *y);
 int keys_compare(enum key_order order, const struct key_row *x, const struct key_row *y);
 int items_compare(enum item_order order, const struct item_row *x, const struct item_row *y);
 
+/* Whether a scan is of one database's keys, in the order of their bytes and between bounds. */
+bool keys_bounded(const struct key_scan *q);
+
 /* Whether a scan goes through its order backwards. */
 bool keys_backward(const struct key_scan *q);
 
-/* Between which keys a scan BY_KEY looks: the lower bound (exclusive: *ret_open), and the first byte string
+/* Between which keys a bounded scan looks: the lower bound (exclusive: *ret_open), and the first byte string
    behind all that it may have, in the arena's memory where need be. False: there is no such end. */
 struct slice keys_low(const struct key_scan *q, bool *ret_open);
 bool keys_high(const struct key_scan *q, struct arena *a, struct slice *ret);

@@ -16,9 +16,12 @@ enum key_order {
     KEYS_BY_KEY,      /* byte order of the key */
     KEYS_DUE, /* hashes that may have expired fields: those with a first_expiry at or before `now`, earliest
                  first, of every database number */
-    KEYS_EXPIRED /* rows whose expiry (not: deletion) is at or before `now`, earliest first, of every database
-                    number; they come as they stand */
+    KEYS_EXPIRED, /* rows whose expiry (not: deletion) is at or before `now`, earliest first, of every
+                     database number; they come as they stand */
+    KEYS_TABLES   /* those of type ROW_TABLE, as BY_KEY but never reverse, by an index that has no others; or
+                     (every_db) of every database number, by number and key, without bounds */
 };
+#define KEY_ORDERS 5
 
 /* A place in the order KEYS_EXPIRED. */
 struct expiry_place {
@@ -28,10 +31,11 @@ struct expiry_place {
 };
 
 struct key_scan {
-    uint32_t db; /* BY_KEY only */
+    uint32_t db; /* BY_KEY, TABLES only */
     enum key_order order;
+    bool every_db;       /* TABLES */
     int64_t seq_below;   /* BY_SEQ_DESC: only rows with seq < this */
-    struct slice prefix; /* BY_KEY: only keys that start so ... */
+    struct slice prefix; /* BY_KEY, TABLES: only keys that start so ... */
     struct slice from;   /* ... and are >= this ... */
     struct slice after;  /* ... and > this, when has_after ... */
     struct slice before; /* ... and < this, when has_before */

@@ -81,6 +81,8 @@ struct store_ops {
     enum status (*scan_items)(struct store *s, const struct item_scan *q, store_item_fn *fn, void *arg,
                               struct error *err);
     enum status (*count_items)(struct store *s, const struct item_scan *q, int64_t *ret, struct error *err);
+    enum status (*due_rows)(struct store *s, int64_t now, int64_t after, int64_t *ret_ids, size_t max,
+                            size_t *ret_n, struct error *err);
     enum status (*count_dead)(struct store *s, uint32_t db, int64_t now, int64_t *ret_keys,
                               int64_t *ret_expires, struct error *err);
     enum status (*count_keys)(struct store *s, uint32_t db, int64_t *ret_keys, int64_t *ret_expires,
@@ -172,6 +174,17 @@ static inline MUST_CHECK enum status store_count_items(struct store *s, const st
                                                        int64_t *ret, struct error *err)
 {
     return s->ops->count_items(s, q, ret, err);
+}
+
+/* The ids of tables (ROW_TABLE) that may have rows with an expiry at or before now: the first up to max of
+   them above `after`, ascending. Tables that are dead themselves are among them until they are swept, and
+   with a journal such whose rows went a moment ago. One round trip; costs a look-up in the index of rows with
+   an expiry for each table of all databases, whatever the number of their rows. */
+static inline MUST_CHECK enum status store_due_rows(struct store *s, int64_t now, int64_t after,
+                                                    int64_t *ret_ids, size_t max, size_t *ret_n,
+                                                    struct error *err)
+{
+    return s->ops->due_rows(s, now, after, ret_ids, max, ret_n, err);
 }
 
 /* How much of what store_count_keys tells is dead by now: rows that have expired, and hashes all of whose

@@ -338,6 +338,115 @@ static void fields_by_expiry(void)
     CHECK_EQ(n, 0);
 }
 
+/* ---- tables ---- */
+
+/* The keys of tables among a number of others, in databases 0 and 1, with a schema each. */
+static void put_tables(void)
+{
+    static const char *const tables[] = {"t2", "t1", "u", "t3"};
+    struct key_row k[12];
+    for (int i = 0; i < 12; i++)
+        k[i] = (struct key_row){.db = (uint32_t)(i % 3 == 2),
+                                .key = slice_of(&"abcdefghijkl"[i], 1),
+                                .type = i % 2 ? ROW_HASH : ROW_STRING,
+                                .id = i % 2 ? 50 + i : 0,
+                                .size = i % 2,
+                                .first = i % 2,
+                                .version = 1};
+    for (int i = 0; i < 4; i++)
+        k[3 * i] = (struct key_row){.db = i == 3,
+                                    .key = slice_str(tables[i]),
+                                    .type = ROW_TABLE,
+                                    .id = 20 + i,
+                                    .value = slice_of(every_byte(), (size_t)(i + 1) * 50),
+                                    .version = 1};
+    struct changes c = {.keys = k, .nkeys = 12};
+    REQUIRE_OK(apply_now(s, &c, &err), &err);
+}
+
+static void expect_tables(struct key_scan q, const char *const *want, size_t n)
+{
+    struct rows r = {0};
+    q.order = KEYS_TABLES;
+    CHECK_OK(store_scan_keys(s, &q, add_key, &r, &err), &err);
+    CHECK_EQ(r.nkeys, n);
+    for (size_t i = 0; i < n && i < r.nkeys; i++) {
+        CHECK_SLICE(r.keys[i].key, slice_str(want[i]));
+        CHECK_EQ(r.keys[i].type, ROW_TABLE);
+        CHECK_EQ(r.keys[i].value.n, q.with_value ? (size_t)(r.keys[i].id - 19) * 50 : 0);
+    }
+    rows_release(&r);
+}
+
+static void tables_are_listed(void)
+{
+    static const char *const first[] = {"t1", "t2", "u"}, *const all_of_them[] = {"t1", "t2", "u", "t3"};
+    put_tables();
+    for (int with_value = 0; with_value < 2; with_value++) {
+        struct key_scan q = {.limit = 100, .with_value = with_value};
+        expect_tables(q, first, 3);
+        q.prefix = SLICE("t");
+        expect_tables(q, first, 2);
+        q.prefix = SLICE("");
+        q.has_after = true;
+        q.after = SLICE("t1");
+        expect_tables(q, first + 1, 2);
+        q.limit = 1;
+        expect_tables(q, first + 1, 1);
+        q = (struct key_scan){.db = 1, .limit = 100, .with_value = with_value};
+        expect_tables(q, all_of_them + 3, 1);
+        q.db = 2;
+        expect_tables(q, NULL, 0);
+        q.every_db = true;
+        expect_tables(q, all_of_them, 4);
+        q.limit = 2;
+        expect_tables(q, all_of_them, 2);
+    }
+    struct rows r = {0};
+    REQUIRE(get_key(s, 0, SLICE("t2"), &r));
+    CHECK_EQ(r.keys[0].id, 20);
+    CHECK_EQ(r.keys[0].value.n, 50);
+    struct key_row gone = {
+        .seq = r.keys[0].seq, .key = SLICE("t2"), .version = 2, .expire_at = EXPIRE_DELETED};
+    rows_release(&r);
+    REQUIRE_OK(put_key_now(s, &gone, &err), &err);
+    static const char *const left[] = {"t1", "u"};
+    expect_tables((struct key_scan){.limit = 100}, left, 2);
+}
+
+static void expect_due(int64_t now, int64_t after, size_t max, const char *want)
+{
+    int64_t ids[8];
+    char got[8] = "";
+    size_t n = 0;
+    CHECK_OK(store_due_rows(s, now, after, ids, max, &n, &err), &err);
+    CHECK(n <= max);
+    for (size_t i = 0; i < n; i++)
+        got[i] = (char)('0' + ids[i] - 20);
+    CHECK_STR(got, want);
+}
+
+static void tables_with_due_rows(void)
+{
+    put_tables();
+    struct item_row rows[8];
+    for (int i = 0; i < 8; i++)
+        rows[i] = (struct item_row){
+            .ref = {.table = ITEM_ROW, .id = 20 + i % 4, .name = i < 4 ? SLICE("a") : SLICE("b")},
+            .value = SLICE("[1]"),
+            .expire_at = i % 4 == 1 ? 0 : 100 + i};
+    struct changes c = {.items = rows, .nitems = 8};
+    expect_due(1000, 0, 8, "");
+    REQUIRE_OK(apply_now(s, &c, &err), &err);
+    expect_due(99, 0, 8, "");
+    expect_due(100, 0, 8, "0");
+    expect_due(102, 0, 8, "02");
+    expect_due(1000, 0, 8, "023"); /* and none whose rows do not expire */
+    expect_due(1000, 0, 2, "02");
+    expect_due(1000, 20, 8, "23");
+    expect_due(1000, 23, 8, "");
+}
+
 static void all(void)
 {
     CONTRACT(items_come_back);
@@ -347,6 +456,8 @@ static void all(void)
     CONTRACT(hashes_end_with_their_fields);
     CONTRACT(due_hashes_come_by_their_moment);
     CONTRACT(fields_by_expiry);
+    CONTRACT(tables_are_listed);
+    CONTRACT(tables_with_due_rows);
 }
 
 int main(int argc, char **argv)

@@ -93,7 +93,7 @@ static void put_key(uint32_t db, int n)
     struct key_row k = {.seq = seq ? seq : ++w.seq,
                         .db = db,
                         .key = names[n],
-                        .type = (enum row_type)(1 + roll(5)),
+                        .type = (enum row_type)(1 + roll(6)),
                         .version = w.steps,
                         .expire_at = any_moment(),
                         .ticket = ++w.ticket};
@@ -104,8 +104,9 @@ static void put_key(uint32_t db, int n)
         k.id = db == 0 && n < IDS ? n + 1 : IDS;
         k.size = fields_of(&w.now, k.id);
         k.first = any_moment();
-    } else if (k.type == ROW_STRING) {
+    } else if (k.type == ROW_STRING || k.type == ROW_TABLE) {
         k.value = any_value();
+        k.id = k.type == ROW_TABLE ? 100 + n : 0;
     }
     memtable_put_key(ACTIVE, &k, key_is_fresh(db, n), k.ticket);
     key_at(&w.now, db, n)->there = true;

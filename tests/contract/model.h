@@ -275,6 +275,10 @@ static inline bool key_within(const struct key_scan *q, const struct key_row *k)
         return k->type == ROW_HASH && k->first_expiry != 0 && k->first_expiry <= q->now;
     case KEYS_EXPIRED:
         return k->expire_at > 0 && k->expire_at <= q->now && (!q->has_behind || is_behind(&q->behind, k));
+    case KEYS_TABLES:
+        if (k->type != ROW_TABLE || q->every_db)
+            return k->type == ROW_TABLE;
+        break;
     case KEYS_BY_KEY:
         break;
     }
@@ -292,6 +296,8 @@ static inline int key_order(const struct key_scan *q, const struct key_row *a, c
         return sign(a->first_expiry > b->first_expiry, a->first_expiry < b->first_expiry);
     case KEYS_EXPIRED:
         return sign(a->expire_at > b->expire_at, a->expire_at < b->expire_at);
+    case KEYS_TABLES:
+        return a->db != b->db ? sign(a->db > b->db, a->db < b->db) : compare_bytes(a->key, b->key);
     case KEYS_BY_KEY:
         break;
     }
@@ -318,7 +324,8 @@ static inline size_t expect_keys(struct model *m, const struct key_scan *q, stru
 static inline struct key_scan any_key_scan(int64_t last_seq)
 {
     return (struct key_scan){.db = (uint32_t)roll(DBS),
-                             .order = (enum key_order)roll(4),
+                             .order = (enum key_order)roll(KEY_ORDERS),
+                             .every_db = chance(30),
                              .seq_below = chance(40) ? INT64_MAX : roll(last_seq + 2),
                              .prefix = chance(60) ? SLICE("") : names[roll(NAMES)],
                              .has_after = chance(50),

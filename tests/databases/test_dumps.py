@@ -139,7 +139,7 @@ def test_tables_of_version_1_are_migrated(fleet, kind):
     data = dumps.copy_of(data, text)
     assert "larder migrate --store URL brings it there" in start_is_refused(fleet, data)
     done = servers.run(["migrate", "--store", data.url])
-    assert (done.returncode, done.stdout) == (0, "schema version 2, was 1\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "schema version 3, was 1\n"), done.stderr
     expected = {
         (0, b"greeting"): ("grüße \0 and all".encode(), -1),
         (0, b"hash"): ([b"f", b"g", b"v", b"w"], -1),
@@ -218,8 +218,8 @@ def test_views_and_functions_are_made_again(fleet, kind):
     log = start_is_refused(fleet, data)
     assert "lacks view larder_zsets: restore it anew, or if its rows are whole: larder migrate" in log
     done = servers.run(["migrate", "--store", data.url])
-    assert (done.returncode, done.stdout) == (0, "schema version 2, its views and functions were made again\n")
-    assert servers.run(["migrate", "--store", data.url]).stdout == "schema version 2, nothing to do\n"
+    assert (done.returncode, done.stdout) == (0, "schema version 3, its views and functions were made again\n")
+    assert servers.run(["migrate", "--store", data.url]).stdout == "schema version 3, nothing to do\n"
     assert data.query("SELECT count(*) FROM larder_zsets") == [["0"]]
     data.query(f"{drop};")  # a server does that alone
     larder = fleet.larder(data=data)

@@ -482,7 +482,7 @@ def test_a_role_that_migrates(fleet, data):
         assert done.returncode == 1 and "permission denied for schema public" in done.stderr
     grant(data, "larder migrate")
     done = servers.run(["migrate", "--store", url])
-    assert (done.returncode, done.stdout) == (0, "schema version 2, was 0\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "schema version 3, was 0\n"), done.stderr
     assert servers.run(["migrate", "--store", url]).stdout.endswith("nothing to do\n")
     data.query("DROP VIEW larder_keys")
     assert servers.run(["migrate", "--store", url]).stdout.endswith("were made again\n")

@@ -268,6 +268,35 @@ static enum status count_twice(struct rstore *s, enum remote_statement a, enum r
     return rstore_run(s, err);
 }
 
+struct id_list {
+    int64_t *ids;
+    size_t n;
+};
+
+static enum status take_id(void *arg, const struct remote_row *row)
+{
+    struct id_list *l = arg;
+    l->ids[l->n++] = remote_i64(row, 0);
+    return ST_OK;
+}
+
+enum status rread_due_rows(struct store *base, int64_t now, int64_t after, int64_t *ret_ids, size_t max,
+                           size_t *ret_n, struct error *err)
+{
+    struct rstore *s = rstore_of(base);
+    struct id_list found = {.ids = ret_ids};
+    const struct param p[] = {param_i64(after), param_i64(now), param_i64((int64_t)max)};
+    struct request r = {
+        .text = rtext(s, R_DUE_ROWS), .params = p, .nparams = 3, .fn = take_id, .arg = &found};
+    enum status st = rstore_connected(s, err);
+    if (st == ST_OK) {
+        remote_add(s->conn, &r);
+        st = rstore_run(s, err);
+    }
+    *ret_n = found.n;
+    return st;
+}
+
 enum status rread_count_dead(struct store *base, uint32_t db, int64_t now, int64_t *ret_keys,
                              int64_t *ret_expires, struct error *err)
 {

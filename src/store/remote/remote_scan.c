@@ -65,7 +65,8 @@ static struct slice bound(const struct buf *b)
 static void begin_keys(struct key_reader *r, const struct key_scan *q)
 {
     r->page = *q;
-    r->by_key = q->order == KEYS_BY_KEY;
+    r->page.reverse = q->order == KEYS_BY_KEY && q->reverse;
+    r->by_key = keys_bounded(q);
     if (q->order == KEYS_EXPIRED) /* rows of the same moment are left out here */
         r->page.seq_below = q->has_behind ? q->behind.expire_at : 1;
     if (!r->by_key)
@@ -142,7 +143,7 @@ static enum status hand_out_keys(const struct rfound *f, const struct key_scan *
     enum status st = ST_OK;
     for (size_t i = 0; st == ST_OK && i<f->n && * left> 0; i++) {
         const struct key_row *k = &f->keys[i];
-        if ((q->order == KEYS_BY_KEY || q->order == KEYS_EXPIRED) && (key_below(q, k) || key_above(q, k)))
+        if ((keys_bounded(q) || q->order == KEYS_EXPIRED) && (key_below(q, k) || key_above(q, k)))
             continue;
         st = fn(arg, k);
         --*left;
@@ -172,7 +173,7 @@ enum status rscan_keys(struct store *base, const struct key_scan *q, store_key_f
             among = r.by_key && is_long(f.keys[f.n - 1].key);
         } while (among);
         if (r.by_key)
-            sort_alike_keys(&f, q->reverse);
+            sort_alike_keys(&f, r.page.reverse);
         if (st == ST_OK)
             st = hand_out_keys(&f, q, &left, fn, arg);
         rread_release(&f);

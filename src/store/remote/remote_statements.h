@@ -10,6 +10,7 @@ enum remote_statement {
     R_UPDATE_KEYS,
     R_COUNT_EXPIRED,
     R_COUNT_DEAD_HASHES,
+    R_DUE_ROWS,
     R_COUNT_KEYS,
     R_COUNT_EXPIRES,
     R_LIST_DBS,

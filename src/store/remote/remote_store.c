@@ -736,6 +736,7 @@ static const struct store_ops rstore_ops = {
     .scan_keys = rscan_keys,
     .scan_items = rscan_items,
     .count_items = rread_count_items,
+    .due_rows = rread_due_rows,
     .count_dead = rread_count_dead,
     .count_keys = rread_count_keys,
     .load_dbs = do_load_dbs,

@@ -195,6 +195,8 @@ enum status rread_get_items(struct store *s, const struct item_ref *refs, size_t
                             void *arg, struct error *err) MUST_CHECK;
 enum status rread_count_items(struct store *s, const struct item_scan *q, int64_t *ret,
                               struct error *err) MUST_CHECK;
+enum status rread_due_rows(struct store *s, int64_t now, int64_t after, int64_t *ret_ids, size_t max,
+                           size_t *ret_n, struct error *err) MUST_CHECK;
 enum status rread_count_dead(struct store *s, uint32_t db, int64_t now, int64_t *ret_keys,
                              int64_t *ret_expires, struct error *err) MUST_CHECK;
 enum status rread_count_keys(struct store *s, uint32_t db, int64_t *ret_keys, int64_t *ret_expires,

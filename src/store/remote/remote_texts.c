@@ -45,6 +45,9 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
         [R_COUNT_DEAD_HASHES] = "SELECT count(*), count(*) FILTER (WHERE k.expire_at <> 0) FROM larder_key AS k"
                                 " WHERE " DEAD_HASH("$2") " AND k.db = $1"
                                 " AND (k.expire_at = 0 OR k.expire_at > $2)",
+        [R_DUE_ROWS] = "SELECT k.id FROM larder_key AS k WHERE k.type = 6 AND k.id > $1 AND EXISTS (SELECT 1"
+                       "  FROM larder_row AS r WHERE r.id = k.id AND r.expire_at <> 0 AND r.expire_at <= $2)"
+                       " ORDER BY k.id LIMIT $3",
         [R_COUNT_KEYS] = "SELECT count(*), 0 FROM larder_key WHERE db = $1",
         [R_COUNT_EXPIRES] = "SELECT count(*) FILTER (WHERE expire_at > 0), count(*) FILTER (WHERE expire_at < 0)"
                             " FROM larder_key WHERE expire_at <> 0 AND db = $1",
@@ -169,6 +172,9 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
         [R_COUNT_DEAD_HASHES] = "SELECT count(*), coalesce(sum(k.expire_at <> 0), 0) FROM larder_key AS k"
                                 " WHERE k.due_at BETWEEN 1 AND ?2 AND " DEAD_HASH("?2") " AND k.db = ?1"
                                 " AND (k.expire_at = 0 OR k.expire_at > ?2)",
+        [R_DUE_ROWS] = "SELECT k.id FROM larder_key AS k FORCE INDEX (larder_key_first) WHERE k.due_at < 0"
+                       " AND k.id > ?1 AND EXISTS (SELECT 1 FROM larder_row AS r FORCE INDEX (larder_row_expire)"
+                       "  WHERE r.id = k.id AND r.expire_at BETWEEN 1 AND ?2) ORDER BY k.id LIMIT ?3",
         [R_COUNT_KEYS] = "SELECT count(*), 0 FROM larder_key WHERE db = ?1",
         [R_COUNT_EXPIRES] = "SELECT coalesce(sum(expire_at > 0), 0), coalesce(sum(expire_at < 0), 0)"
                             " FROM larder_key WHERE (expire_at < 0 OR expire_at > 0) AND db = ?1",
@@ -311,14 +317,24 @@ const char *rtext_no_bytes(const struct rstore *s)
     return rtext_postgres(s) ? "''::bytea" : "''";
 }
 
+/* By key, within bounds. */
+static void add_keys_between(struct rstore *s, const struct key_scan *q, const char *key, bool has_end)
+{
+    buf_addf(&s->text, "k.db = ?1 AND %s %s ?2", key, q->has_after ? ">" : ">=");
+    if (has_end)
+        buf_addf(&s->text, " AND %s < ?3", key);
+    buf_addf(&s->text, " ORDER BY %s%s", key, q->reverse && q->order == KEYS_BY_KEY ? " DESC" : "");
+}
+
 const char *rtext_scan_keys(struct rstore *s, const struct key_scan *q, bool has_end)
 {
     const char *key = rtext_postgres(s) ? "k.key" : "k.`key`";
-    bool plain = q->order == KEYS_DUE || q->order == KEYS_EXPIRED;
+    bool tables = q->order == KEYS_TABLES, plain = q->order == KEYS_DUE || q->order == KEYS_EXPIRED || tables;
     s->text.len = 0;
-    buf_addf(&s->text, "SELECT " KEY_COLUMNS("%s", "%s") ", %s FROM larder_key AS k WHERE ", key,
+    buf_addf(&s->text, "SELECT " KEY_COLUMNS("%s", "%s") ", %s FROM larder_key AS k%s WHERE ", key,
              plain ? "k.type" : "CASE WHEN " DEAD_HASH("?5") " THEN 0 ELSE k.type END",
-             q->with_value ? "k.value" : rtext_no_bytes(s));
+             q->with_value ? "k.value" : rtext_no_bytes(s),
+             tables && !rtext_postgres(s) ? " FORCE INDEX (larder_key_first)" : "");
     switch (q->order) {
     case KEYS_DUE:
         buf_addf(&s->text, rtext_postgres(s) ? "k.type = 2 AND k.first <> 0 AND k.first <= ?5"
@@ -332,11 +348,17 @@ const char *rtext_scan_keys(struct rstore *s, const struct key_scan *q, bool has
     case KEYS_BY_SEQ_DESC:
         buf_addf(&s->text, "k.seq < ?2 ORDER BY k.seq DESC");
         break;
+    case KEYS_TABLES:
+        if (q->every_db) {
+            buf_addf(&s->text, "%s ORDER BY k.db, %s", rtext_postgres(s) ? "k.type = 6" : "k.due_at < 0",
+                     key);
+            break;
+        }
+        buf_addf(&s->text, "%s AND ", rtext_postgres(s) ? "k.type = 6" : "k.due_at = -1 - ?1");
+        add_keys_between(s, q, key, has_end);
+        break;
     case KEYS_BY_KEY:
-        buf_addf(&s->text, "k.db = ?1 AND %s %s ?2", key, q->has_after ? ">" : ">=");
-        if (has_end)
-            buf_addf(&s->text, " AND %s < ?3", key);
-        buf_addf(&s->text, " ORDER BY %s%s", key, q->reverse ? " DESC" : "");
+        add_keys_between(s, q, key, has_end);
         break;
     }
     buf_addf(&s->text, " LIMIT ?4 OFFSET ?6");

@@ -175,14 +175,14 @@ enum status sqlite_read_scan_keys(struct store *base, const struct key_scan *q, 
                                   struct error *err)
 {
     struct sqlite_store *s = sqlite_store_of(base);
-    bool by_key = q->order == KEYS_BY_KEY, has_end = false;
+    bool by_key = keys_bounded(q), has_end = false;
     struct key_scan k = *q;
     struct slice from = SLICE(""), end = SLICE("");
     struct arena arena = {0};
     if (q->order == KEYS_EXPIRED && q->has_behind)
         return scan_behind(s, q, fn, arg, err);
     k.has_after = false;
-    k.reverse = by_key && q->reverse;
+    k.reverse = q->order == KEYS_BY_KEY && q->reverse;
     if (by_key) {
         from = keys_low(q, &k.has_after);
         has_end = keys_high(q, &arena, &end);
@@ -196,7 +196,8 @@ enum status sqlite_read_scan_keys(struct store *base, const struct key_scan *q, 
             sqlite_bind_i64(st, 1, k.db);
             sqlite_bind_blob(st, 2, from);
         }
-        sqlite_bind_i64(st, 5, k.now);
+        if (k.order != KEYS_TABLES)
+            sqlite_bind_i64(st, 5, k.now);
         if (has_end)
             sqlite_bind_blob(st, 3, end);
         sqlite_bind_i64(st, 4, k.limit);
@@ -284,6 +285,24 @@ enum status sqlite_read_count_items(struct store *base, const struct item_scan *
         sqlite_bind_blob(st, 6, q->max_name);
     }
     return read_two(st, ret, NULL, err);
+}
+
+enum status sqlite_read_due_rows(struct store *base, int64_t now, int64_t after, int64_t *ret_ids, size_t max,
+                                 size_t *ret_n, struct error *err)
+{
+    struct sqlite_stmt *q;
+    enum status st = stmt_fixed(sqlite_store_of(base), Q_DUE_ROWS, &q, err);
+    bool row;
+    *ret_n = 0;
+    if (st != ST_OK)
+        return st;
+    sqlite_bind_i64(q, 1, after);
+    sqlite_bind_i64(q, 2, now);
+    sqlite_bind_i64(q, 3, (int64_t)max);
+    while ((st = sqlite_step(q, &row, err)) == ST_OK && row)
+        ret_ids[(*ret_n)++] = sqlite_column_i64(q, 0);
+    sqlite_reset(q);
+    return st;
 }
 
 enum status sqlite_read_count_dead(struct store *base, uint32_t db, int64_t now, int64_t *ret_keys,

@@ -64,6 +64,9 @@ static const char *const fixed_text[Q_FIXED] = {
     [Q_JOURNAL_DROP] = "DELETE FROM larder_journal WHERE seq IN"
                        " (SELECT seq FROM larder_journal WHERE seq <= ?1 ORDER BY seq LIMIT ?2)",
     [Q_JOURNAL_LAST] = "SELECT coalesce(max(seq), 0) FROM larder_journal",
+    [Q_DUE_ROWS] = "SELECT k.id FROM larder_key AS k INDEXED BY larder_key_table WHERE k.type = 6"
+                   " AND k.id > ?1 AND EXISTS (SELECT 1 FROM larder_row AS r WHERE r.id = k.id"
+                   "  AND r.expire_at <> 0 AND r.expire_at <= ?2) ORDER BY k.id LIMIT ?3",
     [Q_TAKE_OFF_DB] = "UPDATE larder_db SET keys = keys - ?2, expires = expires - ?2 WHERE number = ?1",
 };
 
@@ -262,13 +265,17 @@ enum status stmt_count_items(struct sqlite_store *s, const struct item_scan *q, 
 
 /* ---- keys ---- */
 
+/* The keys of tables, by the index that has no others. */
+#define TABLES_ALONE "INDEXED BY larder_key_table WHERE type = 6"
+
 /* By key: ?1 db, ?2 lower bound, ?3 upper bound. By seq: ?2 the seq to stay below. ?4 limit, ?5 now. Expired:
    from the first one on; or (has_after) behind expire_at ?2 of db ?1 and seq ?3, those of that moment and
    database, and (has_end) those of later ones: so each of them is a range of the index. */
 enum status stmt_scan_keys(struct sqlite_store *s, const struct key_scan *q, bool has_end,
                            struct sqlite_stmt **ret, struct error *err)
 {
-    struct sqlite_stmt **slot = &s->scan_keys[q->order][q->with_value][q->has_after][has_end][q->reverse];
+    bool tables = q->order == KEYS_TABLES, last = tables ? q->every_db : q->reverse;
+    struct sqlite_stmt **slot = &s->scan_keys[q->order][q->with_value][q->has_after][has_end][last];
     if (*slot) {
         *ret = *slot;
         return ST_OK;
@@ -283,11 +290,14 @@ enum status stmt_scan_keys(struct sqlite_store *s, const struct key_scan *q, boo
         snprintf(range, sizeof range, "WHERE type = 2 AND first <> 0 AND first <= ?5 ORDER BY first");
     else if (q->order == KEYS_BY_SEQ_DESC)
         snprintf(range, sizeof range, "WHERE seq < ?2 ORDER BY seq DESC");
+    else if (tables && q->every_db)
+        snprintf(range, sizeof range, TABLES_ALONE " ORDER BY db, key");
     else
-        snprintf(range, sizeof range, "WHERE db = ?1 AND key %s ?2%s ORDER BY key%s",
+        snprintf(range, sizeof range, "%s db = ?1 AND key %s ?2%s ORDER BY key%s",
+                 tables ? TABLES_ALONE " AND" : "WHERE",
                  q->has_after ? ">" : ">=", has_end ? " AND key < ?3" : "", q->reverse ? " DESC" : "");
     snprintf(text, sizeof text, "SELECT " KEY_COLUMNS("%s") ", %s FROM larder_key %s LIMIT ?4",
-             q->order == KEYS_DUE || q->order == KEYS_EXPIRED
+             q->order == KEYS_DUE || q->order == KEYS_EXPIRED || tables
                  ? "type"
                  : "CASE WHEN " DEAD_HASH("?5") " THEN 0 ELSE type END",
              q->with_value ? "value" : "x''", range);

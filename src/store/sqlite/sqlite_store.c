@@ -428,6 +428,7 @@ static const struct store_ops sqlite_store_ops = {
     .scan_keys = sqlite_read_scan_keys,
     .scan_items = sqlite_read_scan_items,
     .count_items = sqlite_read_count_items,
+    .due_rows = sqlite_read_due_rows,
     .count_dead = sqlite_read_count_dead,
     .count_keys = sqlite_read_count_keys,
     .load_dbs = do_load_dbs,

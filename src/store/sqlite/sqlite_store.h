@@ -32,6 +32,7 @@ enum statement {
     Q_DELETE_KEY,
     Q_FIRST_TRASH,
     Q_DELETE_TRASH,
+    Q_DUE_ROWS,
     Q_TAKE_OFF_DB,
     Q_JOURNAL_ADD,
     Q_JOURNAL_EACH,
@@ -53,7 +54,8 @@ struct sqlite_store {
     struct sqlite_stmt *scan_items[ITEM_TABLES][ITEM_ORDERS][2][2]
                                   [SCAN_ENDS];          /* by order, reverse, begins_with_score, end */
     struct sqlite_stmt *count_items[ITEM_TABLES][2][2]; /* by score or expiry, of one score */
-    struct sqlite_stmt *scan_keys[4][2][2][2][2]; /* by order, with_value, has_after, has_end, reverse */
+    /* By order, with_value, has_after, has_end, reverse or every_db. */
+    struct sqlite_stmt *scan_keys[KEY_ORDERS][2][2][2][2];
     /* Room for sorting and for rows to be swept. */
     void *scratch;
     size_t scratch_bytes;
@@ -112,6 +114,8 @@ enum status sqlite_read_scan_items(struct store *s, const struct item_scan *q, s
                                    struct error *err) MUST_CHECK;
 enum status sqlite_read_count_items(struct store *s, const struct item_scan *q, int64_t *ret,
                                     struct error *err) MUST_CHECK;
+enum status sqlite_read_due_rows(struct store *s, int64_t now, int64_t after, int64_t *ret_ids, size_t max,
+                                 size_t *ret_n, struct error *err) MUST_CHECK;
 enum status sqlite_read_count_dead(struct store *s, uint32_t db, int64_t now, int64_t *ret_keys,
                                    int64_t *ret_expires, struct error *err) MUST_CHECK;
 enum status sqlite_read_count_keys(struct store *s, uint32_t db, int64_t *ret_keys, int64_t *ret_expires,
