@@ -328,6 +328,20 @@ bool json_check(struct slice document, struct json *ret, const char **ret_why, s
     return true;
 }
 
+bool json_take(struct slice *text, struct json *ret)
+{
+    struct checker c = {.p = text->p, .end = text->p + text->n};
+    if (text->n == 0)
+        return false;
+    skip_space(&c);
+    const char *start = c.p;
+    if (!check_value(&c))
+        return false;
+    *ret = (struct json){kind_of(*start), slice_of(start, (size_t)(c.p - start))};
+    *text = slice_of(c.p, (size_t)(c.end - c.p));
+    return true;
+}
+
 /* ---- reading what has been checked ---- */
 
 static char unescape(char c)

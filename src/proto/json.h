@@ -29,6 +29,10 @@ struct json {
 /* The document's one value. False: it is none, *ret_why says what is wrong at byte *ret_at. */
 bool json_check(struct slice document, struct json *ret, const char **ret_why, size_t *ret_at);
 
+/* Takes the value that a text begins with off its front, white space before it too. False: it begins with
+   none. For a document that is read once, without a look at the whole of it first. */
+bool json_take(struct slice *text, struct json *ret);
+
 /* What a JSON_STRING says; a copy in arena when it has escapes. */
 struct slice json_string(const struct json *v, struct arena *arena);
 

@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+#include "base/slice.h"
+
 enum fault_kind {
     FAULT_NONE,
     FAULT_SYNTAX,   /* SYNTAX      400 syntax            a text that describes a table, or an argument list */
@@ -35,6 +37,9 @@ struct fault {
     enum fault_kind kind;
     char text[FAULT_CHARS]; /* UTF-8, one line; names and values in it are cut where they are long */
 };
+
+/* The arguments of "%.*s" for a name or a value of the client's, cut. */
+#define FAULT_CUT(s) ((int)((s).n < 80 ? (s).n : 80)), ((s).n ? (s).p : "")
 
 /* Fills a fault that has none yet (the first one stands). Returns false, so that a failing check is one
    line. */

@@ -29,7 +29,18 @@
 
 void keycode_add(struct buf *out, const struct value *v, bool desc);
 
-/* Takes one code off the front. False: there is none. The value borrows in where it can, else arena. */
+/* Takes one code off the front. False: there is none (nor one that keycode_add would not write), and in is as
+   it was. The value borrows in where it can, else arena. */
 bool keycode_take(struct slice *in, bool desc, struct arena *arena, struct value *ret);
+
+/* The same without reading it: the bytes of the code. */
+bool keycode_skip(struct slice *in, bool desc, struct slice *ret);
+
+/* What the codes of all texts (blobs) begin with that begin with this one. */
+void keycode_add_prefix(struct buf *out, const struct value *v, bool desc);
+
+/* Makes of a prefix (from byte `from` on) the least bytes that lie behind everything that begins with it.
+   False: there are none, it is all ff. */
+bool keycode_behind(struct buf *prefix, size_t from);
 
 #endif

@@ -1,12 +1,17 @@
 /* Rows and entries of a table as they lie in larder_row and larder_entry.
 
-     larder_row   (id, name): name = the codes of the primary key's columns (keycode.h)
-                  value = a JSON array by the columns' ids: [version, column 1, column 2, …]. A BLOB is
-   base64, a TIMESTAMP milliseconds, JSON itself; what is behind the end is each column's `missing`; dropped
-   columns' places are null. psql, sqlite3 and mariadb can read it. expire_at = when the row ends, 0: never
-     larder_entry (id, name): name = the index's number (2 bytes, big-endian), the codes of its columns, and,
-   of one that is not unique or has a NULL among them, the codes of the primary key's columns that are not
-   among them value = of a unique one without NULL: the row's name; else empty */
+     larder_row   (id, name)
+       name       the codes of the primary key's columns (keycode.h)
+       value      a JSON array by the columns' ids: [version, column 1, column 2, …]. A BLOB is base64, a
+                  TIMESTAMP milliseconds, JSON itself; what is behind the end is each column's `missing`;
+                  dropped columns' places are null. psql, sqlite3 and mariadb can read it
+       expire_at  when the row ends, 0: never
+
+     larder_entry (id, name)
+       name       the index's number (2 bytes, big-endian), the codes of its columns, and, of one that is not
+                  unique or has a NULL among them, the codes of the primary key's columns that are not among
+                  them
+       value      of a unique one without NULL: the row's name; else empty */
 #ifndef LARDER_TABLE_ROWCODE_H
 #define LARDER_TABLE_ROWCODE_H
 
@@ -25,12 +30,15 @@ struct table_row {
     struct value *values;
 };
 
-/* The name of the row with these values. False: it is too long. */
+/* Each of these adds to out.
+
+   The name of the row with these values (those of the key's columns alone matter). False: it is too long, or
+   one of them is NULL (FAULT_CONSTRAINT). */
 bool rowcode_name(const struct schema *s, const struct value *values, struct buf *out, struct fault *fault);
 
 void rowcode_encode(const struct schema *s, const struct table_row *row, struct buf *out);
 
-/* Values are in the arena, or borrow what is given. */
+/* Values are in the arena, or borrow what is given. ST_CORRUPT: it was not written so. */
 enum status rowcode_decode(const struct schema *s, struct slice name, struct slice value, int64_t expire_at,
                            struct arena *arena, struct table_row *ret, struct error *err) MUST_CHECK;
 
