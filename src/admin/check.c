@@ -13,7 +13,9 @@
 
 void check_found(struct findings *f, struct slice text)
 {
-    if (++f->n <= CHECK_SHOWN)
+    if (f->take)
+        f->take(f->arg, text);
+    else if (++f->n <= CHECK_SHOWN)
         fprintf(f->out, "%s  %.*s\n", f->n == 1 ? "WRONG\n" : "", (int)text.n, text.p);
 }
 

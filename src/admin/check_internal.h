@@ -1,6 +1,6 @@
 /* Private to check.c (what is asked, and how findings are told), check_sqlite.c and check_remote.c (the
-   questions in the database's words), check_session.c (a database to look at, with its journal) and salvaging
-   (salvage_internal.h). */
+   questions in the database's words), check_relations.c (what takes code to ask), check_session.c (a database
+   to look at, with its journal) and salvaging (salvage_internal.h). */
 #ifndef LARDER_ADMIN_CHECK_INTERNAL_H
 #define LARDER_ADMIN_CHECK_INTERNAL_H
 
@@ -73,6 +73,9 @@ struct check_texts {
 struct findings {
     FILE *out;
     uint64_t n, total; /* of the running question, and of all before it */
+    /* Of a question that asks for something else than findings: who takes the lines; else NULL. */
+    void (*take)(void *arg, struct slice line);
+    void *arg;
 };
 
 /* Prints a finding. */
@@ -89,6 +92,10 @@ enum status check_all(const struct check_texts *k, check_ask_fn *ask, void *arg,
 /* Adds a text about an item table, whose name, column and type take the place of {table}, {ord} and
    {type}. */
 void check_add_text(struct buf *out, const char *pattern, enum item_table t);
+
+/* Rows and entries of relational tables (check_relations.c). */
+enum status check_relations(struct check_session *s, check_ask_fn *ask, void *arg, struct findings *f,
+                            struct error *err) MUST_CHECK;
 
 /* All that the tables say of each other. */
 enum status check_tables(struct check_session *s, FILE *out, uint64_t *ret_found,

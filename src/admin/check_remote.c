@@ -148,6 +148,8 @@ enum status remote_check_tables(struct check_session *k, FILE *out, uint64_t *re
     struct findings f = {.out = out};
     enum status st = check_all(&questions, ask, c, &f, err);
     if (st == ST_OK)
+        st = check_relations(k, ask, c, &f, err);
+    if (st == ST_OK)
         st = check_one("numbers of rows", sequence_text[c->dialect], ask, c, &f, err);
     if (st == ST_OK)
         st = check_one("views that are missing", remote_views_text(c->dialect), ask, c, &f, err);

@@ -135,6 +135,8 @@ enum status check_tables(struct check_session *s, FILE *out, uint64_t *ret_found
 {
     struct findings f = {.out = out};
     enum status st = check_all(&questions, ask, s->sql, &f, err);
+    if (st == ST_OK)
+        st = check_relations(s, ask, s->sql, &f, err);
     *ret_found = f.total;
     return st;
 }
