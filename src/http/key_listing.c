@@ -193,14 +193,7 @@ static void add_cursor(struct buf *out, struct slice after)
         return;
     }
     buf_addf(out, "\"%c", CURSOR_MARK);
-    size_t start = out->len, n = start;
-    base64_add(out, after);
-    for (size_t i = start; i < out->len; i++) {
-        char letter = out->p[i] == '+' ? '-' : out->p[i] == '/' ? '_' : out->p[i];
-        if (letter != '=')
-            out->p[n++] = letter;
-    }
-    out->len = n;
+    base64_add_url(out, after);
     buf_add(out, "\"}", 2);
 }
 

@@ -29,6 +29,17 @@ void base64_add(struct buf *out, struct slice bytes)
     out->len += n;
 }
 
+void base64_add_url(struct buf *out, struct slice bytes)
+{
+    size_t n = out->len;
+    base64_add(out, bytes);
+    size_t end = out->len;
+    for (out->len = n; out->len < end && out->p[out->len] != '='; out->len++) {
+        char *c = &out->p[out->len];
+        *c = *c == '+' ? '-' : *c == '/' ? '_' : *c;
+    }
+}
+
 /* The value of a letter, 64 for what is none. */
 static uint32_t value_of(char c)
 {

@@ -11,6 +11,9 @@
 /* The standard alphabet, padded. */
 void base64_add(struct buf *out, struct slice bytes);
 
+/* The URL alphabet, not padded. */
+void base64_add_url(struct buf *out, struct slice bytes);
+
 /* Takes the standard and the URL alphabet, with or without padding; anything else, white space or bits that
    belong to no byte included, is refused. The bytes are in arena. */
 bool base64_decode(struct slice text, struct arena *arena, struct slice *ret);

@@ -68,10 +68,9 @@ size_t token_write(const struct position *p, char out[TOKEN_TEXT])
 {
     uint8_t bytes[MOST_BYTES];
     struct buf text = {0};
-    base64_add(&text, slice_of(bytes, write_bytes(p, bytes)));
-    size_t n = 0;
-    for (; n < text.len && text.p[n] != '='; n++)
-        out[n] = text.p[n] == '+' ? '-' : text.p[n] == '/' ? '_' : text.p[n];
+    base64_add_url(&text, slice_of(bytes, write_bytes(p, bytes)));
+    size_t n = text.len;
+    memcpy(out, text.p, n);
     out[n] = '\0';
     buf_release(&text);
     return n;
