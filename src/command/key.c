@@ -4,6 +4,7 @@
 
 #include "command/families.h"
 #include "engine/coll.h"
+#include "table/names.h"
 
 static const char ERR_SAME_OBJECT[] = "ERR source and destination objects are the same";
 static const char ERR_DB_RANGE[] = "ERR DB index is out of range";
@@ -70,25 +71,42 @@ static enum status randomkey(struct call *c)
 
 /* ---- to another name ---- */
 
+/* Whether a key may go there, as far as that depends on what it is: tables have names that SQL knows. False:
+   an error has been replied. */
+static enum status may_go(struct call *c, const struct row *row, uint32_t to_db, struct slice to, bool *ret)
+{
+    struct fault fault = {.kind = FAULT_NONE};
+    enum status st = ST_OK;
+    if (row->type == ROW_TABLE)
+        st = table_move_check(c->view, row, call_db(c), c->argv[1], to_db, to, &fault);
+    *ret = st == ST_OK && !fault.kind;
+    if (fault.kind)
+        reply_errorf(c->reply, "%s %s", fault_code(fault.kind), fault.text);
+    return st;
+}
+
 /* A key onto itself is a success that changes nothing, for RENAME; for RENAMENX the new name is taken. */
 static enum status rename_key(struct call *c, bool if_free, bool *ret_done)
 {
-    const struct row *row;
+    const struct row *row, *there = NULL;
     enum status st = arg_present(c, 1, &row);
     *ret_done = false;
     if (st != ST_OK || !row)
         return st;
     bool same = slice_eq(c->argv[1], c->argv[2]);
     if (if_free) {
-        if (!same && (st = arg_any(c, 2, &row)) != ST_OK)
+        if (!same && (st = arg_any(c, 2, &there)) != ST_OK)
             return st;
-        if (row) {
+        if (same || there) {
             reply_integer(c->reply, 0);
             return ST_OK;
         }
     }
-    *ret_done = true;
-    return same ? ST_OK : view_move(c->view, call_db(c), c->argv[1], call_db(c), c->argv[2]);
+    st = same ? ST_OK : may_go(c, row, call_db(c), c->argv[2], ret_done);
+    *ret_done |= same;
+    if (st != ST_OK || same || !*ret_done)
+        return st;
+    return view_move(c->view, call_db(c), c->argv[1], call_db(c), c->argv[2]);
 }
 
 static enum status rename_always(struct call *c)
@@ -139,6 +157,11 @@ static enum status move(struct call *c)
     if (st != ST_OK)
         return st;
     bool moves = from && !there;
+    if (moves) {
+        st = may_go(c, from, to, c->argv[1], &moves);
+        if (st != ST_OK || !moves)
+            return st;
+    }
     if (moves && (st = view_move(c->view, call_db(c), c->argv[1], to, c->argv[1])) != ST_OK)
         return st;
     reply_integer(c->reply, moves);
@@ -274,6 +297,10 @@ static enum status copy(struct call *c)
     if (st != ST_OK)
         return st;
     bool copies = from && (!there || replace);
+    if (from && from->type == ROW_TABLE) {
+        reply_error(c->reply, "REFUSED a table is not copied: create another one and insert its rows");
+        return ST_OK;
+    }
     if (copies)
         st = (from->type == ROW_STRING ? copy_string : copy_coll)(c, from, to_db, c->argv[2]);
     if (st == ST_OK)

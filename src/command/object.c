@@ -80,6 +80,10 @@ static enum status coll_encoding(struct call *c, int i, const struct row *row, c
 enum status arg_encoding(struct call *c, int i, const struct row *row, const char **ret)
 {
     int64_t n;
+    if (row->type == ROW_TABLE) {
+        *ret = "table";
+        return ST_OK;
+    }
     if (row->type != ROW_STRING)
         return coll_encoding(c, i, row, ret);
     if (holds_integer(row, &n))

@@ -42,7 +42,7 @@ static bool parse_cursor(struct slice s, uint64_t *ret)
 
 static enum row_type type_named(struct slice word)
 {
-    for (enum row_type t = ROW_STRING; t <= ROW_ZSET; t++)
+    for (enum row_type t = ROW_STRING; t <= ROW_TABLE; t++)
         if (slice_is(word, row_type_name(t)))
             return t;
     return ROW_NONE;

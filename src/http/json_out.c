@@ -140,6 +140,10 @@ enum status http_add_value(struct call *c, struct http_writer *w, struct slice k
     struct value_writer v = {.w = w, .type = (enum row_type)row->type};
     struct slice value;
     http_add_name(w, "value");
+    if (v.type == ROW_TABLE) { /* its schema, which is JSON already */
+        buf_add_slice(w->out, row_value(row));
+        return ST_OK;
+    }
     if (v.type != ROW_STRING)
         return add_collection(c, key, &v);
     enum status st = view_string(c->view, row, c->arena, &value);

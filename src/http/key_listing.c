@@ -60,8 +60,10 @@ void http_keys_list(struct http_api *api, struct http_call *x)
         .values = slice_eq(given(x, PARAM_VALUES), SLICE("true")),
     };
     q->range.reverse = slice_eq(given(x, PARAM_REVERSE), SLICE("true"));
-    if (x->query[PARAM_TYPE].p && !http_type_named(x->query[PARAM_TYPE], &q->type))
-        http_refuse(x, 400, "bad_parameter", "type must be string, hash, list, set or zset.");
+    if (slice_eq(given(x, PARAM_TYPE), SLICE("table")))
+        q->type = ROW_TABLE;
+    if (x->query[PARAM_TYPE].p && q->type == ROW_NONE && !http_type_named(x->query[PARAM_TYPE], &q->type))
+        http_refuse(x, 400, "bad_parameter", "type must be string, hash, list, set, zset or table.");
     else if (!http_limit_param(x, &q->limit) || !read_cursor(x, &q->after))
         return;
     x->page = (struct http_page){.limit = q->limit}; /* of each collection's items */
@@ -170,7 +172,7 @@ static enum status add_found(struct call *c, struct http_writer *w, void *arg)
     buf_addf(w->out, "\"%s\"", row_type_name(f->type));
     if (q->values)
         st = http_add_value(c, w, f->key, f->row);
-    if (!q->values || f->type == ROW_STRING)
+    if (!q->values || f->type == ROW_STRING || f->type == ROW_TABLE)
         add_size(w, f->size);
     http_add_name(w, "ttl");
     if (f->expire_at == EXPIRE_NEVER)

@@ -10,7 +10,10 @@
 #define CODING                                                                                               \
     "{\"type\":\"string\",\"enum\":[\"base64\"],"                                                            \
     "\"description\":\"There when all strings of the object, names included, are base64.\"}"
-#define TYPE  "{\"type\":\"string\",\"enum\":[\"string\",\"hash\",\"list\",\"set\",\"zset\"]}"
+#define TYPES_OF(more)                                                                                       \
+    "{\"type\":\"string\",\"enum\":[\"string\",\"hash\",\"list\",\"set\",\"zset\"" more "]}"
+#define TYPE  TYPES_OF("")
+#define TYPES TYPES_OF(",\"table\"") /* that a key may have, and no document gives it */
 #define SCORE "{\"oneOf\":[{\"type\":\"number\"},{\"type\":\"string\",\"enum\":[\"inf\",\"-inf\"]}]}"
 #define FROM_1(most, more)                                                                                   \
     "{\"type\":\"integer\",\"format\":\"int64\",\"minimum\":1,\"maximum\":" HTTP_TEXT(most) more "}"
@@ -26,7 +29,7 @@
 #define VALUE                                                                                                \
     "{\"oneOf\":[" STRING ",{\"type\":\"number\"},{\"type\":\"object\"},{\"type\":\"array\",\"items\":{}}]," \
     "\"description\":\"A string; of a hash an object, of a list or set an array of strings, of a zset an "   \
-    "array of {member, score}.\"}"
+    "array of {member, score}; of a table its schema.\"}"
 
 static const struct {
     const char *name, *schema;
@@ -36,7 +39,7 @@ static const struct {
     {"CommandError", OBJECT("\"error\"", "\"error\":" STRING)},
     {"Value",
      OBJECT("\"key\",\"type\",\"value\",\"version\",\"expire_at\"",
-            "\"key\":" STRING ",\"type\":" TYPE ",\"value\":" VALUE ",\"version\":" INTEGER
+            "\"key\":" STRING ",\"type\":" TYPES ",\"value\":" VALUE ",\"version\":" INTEGER
             ",\"expire_at\":" MOMENT ",\"size\":" INTEGER ",\"cursor\":" STRING ",\"encoding\":" CODING)},
     {"NewValue",
      "{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"value\"],\"properties\":{"
@@ -45,7 +48,7 @@ static const struct {
     {"KeyPage", OBJECT("\"keys\",\"cursor\"",
                        "\"keys\":" ARRAY(OBJECT(
                            "\"key\",\"type\",\"size\",\"ttl\",\"expire_at\",\"version\"",
-                           "\"key\":" STRING ",\"type\":" TYPE ",\"value\":" VALUE ",\"size\":" INTEGER
+                           "\"key\":" STRING ",\"type\":" TYPES ",\"value\":" VALUE ",\"size\":" INTEGER
                            ",\"cursor\":" STRING
                            ",\"ttl\":{\"type\":\"integer\",\"nullable\":true},\"expire_at\":" MOMENT
                            ",\"version\":" INTEGER
