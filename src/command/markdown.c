@@ -17,6 +17,7 @@ static const struct {
     {"set", "Sets"},
     {"sorted-set", "Sorted sets"},
     {"transactions", "Transactions"},
+    {"table", "Tables"},
     {"scripting", "Scripts"},
     {"consistency", "Consistency"},
     {"connection", "Connection"},

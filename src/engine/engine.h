@@ -36,6 +36,7 @@ struct engine_stats {
     uint64_t keyspace_hits, keyspace_misses;
     uint64_t expired_on_read; /* keys, each once */
     uint64_t expired_fields;  /* of hashes, removed by the sweeper */
+    uint64_t expired_rows;    /* of tables, removed by the sweeper */
     uint64_t expired_by_sweep, deleted_by_sweep, items_by_sweep;
     struct histogram sweep_us;  /* of the sweeper's steps that removed something */
     struct histogram commit_us; /* of the commits that went well, until they returned */
@@ -157,6 +158,17 @@ struct engine_backlog {
 };
 enum status engine_backlog(struct engine *e, uint32_t max, struct engine_backlog *ret,
                            struct error *err) MUST_CHECK;
+
+/* Between batches: live tables that may have expired rows. Calls fn for those among the up to max tables with
+   the lowest ids above *after, and moves it; 0 at the end. See store_due_rows for what it costs; when there
+   are any, all tables of all databases are listed once (without their schemas) to learn their names. fn must
+   not use the engine. */
+typedef enum status engine_table_fn(void *arg, uint32_t db, struct slice key);
+enum status engine_due_tables(struct engine *e, int64_t *after, size_t max, engine_table_fn *fn, void *arg,
+                              struct error *err) MUST_CHECK;
+
+/* Rows of tables that a step of the sweeper has removed since start_us (monotonic). */
+void engine_swept_rows(struct engine *e, uint64_t rows, int64_t start_us);
 
 /* One bounded step of the sweeper, between batches: removes up to max_rows dead rows. */
 enum status engine_sweep(struct engine *e, uint32_t max_rows, bool *ret_more, uint64_t *ret_rows,

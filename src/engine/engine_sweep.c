@@ -11,12 +11,15 @@
 
    No removal has to be durable: a row that a crash brings back is dead, and the sweep removes it again. */
 /* clang-format on */
+#include <stdlib.h>
+
 #include "base/clock.h"
 #include "engine/coll_internal.h"
 #include "engine/engine_internal.h"
 #include "engine/keeper.h"
 
 #define FIELD_STEPS 8        /* that remove fields, between two that remove other rows */
+#define DUE_TABLES  16       /* that are asked for at once */
 #define FEW_ROWS    4000     /* that a scan may pass for nothing */
 #define REST_US     15000000 /* within which what was removed has gone from the tables, as a rule */
 
@@ -226,10 +229,61 @@ static enum status sweep_expired(struct engine *e, uint32_t max_rows, uint64_t *
     return purge(e, KEYS_EXPIRED, ours ? purge_keys : purge_kept_keys, max_rows, ret_rows, err);
 }
 
+/* ---- rows of tables ---- */
+
 static void swept(struct engine *e, int64_t start)
 {
     histogram_add(&e->stats.sweep_us, (uint64_t)(clock_mono_us() - start));
 }
+
+struct due_walk {
+    const struct view *v;
+    int64_t now;
+    const int64_t *ids;
+    size_t n;
+    engine_table_fn *fn;
+    void *arg;
+};
+
+static int by_id(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static enum status due_row(void *arg, const struct key_row *k)
+{
+    const struct due_walk *w = arg;
+    bool live = k->expire_at == EXPIRE_NEVER || k->expire_at > w->now;
+    if (!live || !bsearch(&k->id, w->ids, w->n, sizeof *w->ids, by_id))
+        return ST_OK;
+    for (uint32_t db = 0; db < w->v->dbs.n; db++)
+        if (w->v->dbs.rows[db].number == k->db)
+            return w->fn(w->arg, db, k->key);
+    return ST_OK; /* of a database that was flushed */
+}
+
+enum status engine_due_tables(struct engine *e, int64_t *after, size_t max, engine_table_fn *fn, void *arg,
+                              struct error *err)
+{
+    int64_t ids[DUE_TABLES];
+    struct due_walk w = {.v = &e->view, .now = clock_wall_us() / 1000, .ids = ids, .fn = fn, .arg = arg};
+    struct key_scan q = {.order = KEYS_TABLES, .every_db = true, .limit = UINT32_MAX};
+    if (max > DUE_TABLES)
+        max = DUE_TABLES;
+    enum status st = store_due_rows(e->store, w.now, *after, ids, max, &w.n, err);
+    if (st == ST_OK)
+        *after = w.n == max && max ? ids[w.n - 1] : 0;
+    return st == ST_OK && w.n ? store_scan_keys(e->store, &q, due_row, &w, err) : st;
+}
+
+void engine_swept_rows(struct engine *e, uint64_t rows, int64_t start_us)
+{
+    e->stats.expired_rows += rows;
+    swept(e, start_us);
+}
+
+/* ---- a step ---- */
 
 enum status engine_sweep(struct engine *e, uint32_t max_rows, bool *ret_more, uint64_t *ret_rows,
                          struct error *err)

@@ -221,14 +221,6 @@ enum status view_each_key(struct view *v, uint32_t db, struct slice prefix, view
    tables, not of keys. */
 enum status view_each_table(struct view *v, uint32_t db, view_key_fn *fn, void *arg) MUST_CHECK;
 
-/* Live tables that may have expired rows: calls fn for those among the up to max tables with the lowest ids
-   above *after, and moves it; 0 at the end. See store_due_rows for what it costs; when there are any, all
-   tables of all databases are listed once (without their schemas) to learn their names. fn must not use the
-   view. */
-typedef enum status view_table_fn(void *arg, uint32_t db, struct slice key, int64_t id);
-enum status view_due_tables(struct view *v, int64_t *after, size_t max, view_table_fn *fn,
-                            void *arg) MUST_CHECK;
-
 /* Keys that start with prefix, from one (p is NULL: the first) to before another (p is NULL: to the last). */
 struct key_range {
     struct slice prefix, from, to;

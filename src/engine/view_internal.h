@@ -47,7 +47,6 @@ struct item_changes {
 };
 
 #define VIEW_EXPIRED_MARKS 4096
-#define VIEW_TABLE_TICKETS 256
 
 /* The databases, by logical number. */
 struct view_dbs {
@@ -174,7 +173,7 @@ struct view {
     struct rand rnd;
     struct form_limit form_limits[ROW_ZSET + 1];
     uint64_t expired_marks[VIEW_EXPIRED_MARKS]; /* of expired keys that were asked for, see view_get */
-    int64_t table_tickets[VIEW_TABLE_TICKETS];  /* of the last changes of tables' rows, by their ids */
+    int64_t table_tickets[256];                 /* of the last changes of tables' rows, by their ids */
     bool watch_ready;                           /* a client waits for keys to appear */
     struct view_dbs dbs;
     struct view_ids ids;

@@ -16,6 +16,7 @@
 #include "store/item_tables.h"
 
 #define ASKED_AT_ONCE 128
+#define TABLE_TICKETS (sizeof((struct view *)0)->table_tickets / sizeof(int64_t))
 #define KEEP_CHANGES  4096 /* room for so many outlives a batch */
 
 /* ---- reading ---- */
@@ -40,7 +41,7 @@ const struct item *view_changed_item(const struct view *v, const struct item_ref
 static int64_t *table_ticket(struct view *v, enum item_table table, int64_t id)
 {
     bool of_table = table == ITEM_ROW || table == ITEM_ENTRY;
-    return of_table ? &v->table_tickets[(uint64_t)id % VIEW_TABLE_TICKETS] : NULL;
+    return of_table ? &v->table_tickets[(uint64_t)id % TABLE_TICKETS] : NULL;
 }
 
 static void saw_table(struct view *v, enum item_table table, int64_t id)

@@ -2,8 +2,6 @@
    the running transaction first, so that SQL sees it and nothing has to be merged. */
 #include "engine/view.h"
 
-#include <stdlib.h>
-
 #include "engine/view_internal.h"
 
 #define SCAN_SPARE_ROWS                                                                                      \
@@ -95,46 +93,6 @@ enum status view_each_table(struct view *v, uint32_t db, view_key_fn *fn, void *
     struct key_scan q = {
         .db = w.number, .order = KEYS_TABLES, .now = view_now(v), .with_value = true, .limit = UINT32_MAX};
     return st == ST_OK ? store_scan_keys(v->store, &q, walk_row, &w, v->call.err) : st;
-}
-
-struct due_walk {
-    struct view *v;
-    const int64_t *ids;
-    size_t n;
-    view_table_fn *fn;
-    void *arg;
-};
-
-static int by_id(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static enum status due_row(void *arg, const struct key_row *k)
-{
-    const struct due_walk *w = arg;
-    const struct view *v = w->v;
-    bool live = k->expire_at == EXPIRE_NEVER || k->expire_at > view_now(v);
-    if (!live || !bsearch(&k->id, w->ids, w->n, sizeof *w->ids, by_id))
-        return ST_OK;
-    for (uint32_t db = 0; db < v->dbs.n; db++)
-        if (v->dbs.rows[db].number == k->db)
-            return w->fn(w->arg, db, k->key, k->id);
-    return ST_OK; /* of a database that was flushed */
-}
-
-enum status view_due_tables(struct view *v, int64_t *after, size_t max, view_table_fn *fn, void *arg)
-{
-    enum status st = begin_walk(v);
-    int64_t *ids = arena_alloc(&v->call.scratch, max * sizeof *ids);
-    struct due_walk w = {.v = v, .ids = ids, .fn = fn, .arg = arg};
-    struct key_scan q = {.order = KEYS_TABLES, .every_db = true, .limit = UINT32_MAX};
-    if (st == ST_OK)
-        st = store_due_rows(v->store, view_now(v), *after, ids, max, &w.n, v->call.err);
-    if (st == ST_OK)
-        *after = w.n == max && max ? ids[w.n - 1] : 0;
-    return st == ST_OK && w.n ? store_scan_keys(v->store, &q, due_row, &w, v->call.err) : st;
 }
 
 enum status view_page_keys(struct view *v, uint32_t db, const struct key_range *range, uint32_t rows,

@@ -28,6 +28,7 @@
 #define REDIS_VERSION     "7.0.15"
 #define REDIS_VERSION_NUM (7 << 16 | 0 << 8 | 15)
 
+struct catalog;
 struct engine;
 struct view;
 struct command;
@@ -136,6 +137,7 @@ struct executor {
     uint32_t index; /* in server->executors */
     struct config *config;
     struct http_api *http;   /* the HTTP API's own; NULL: it is not spoken */
+    struct catalog *catalog; /* the tables that it knows, of table/; NULL: none was asked for yet */
     struct scripts *scripts; /* its interpreters, of script/; NULL: no script has come yet */
     /* Engines. */
     struct engine *engines[ENGINES_MAX];

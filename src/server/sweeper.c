@@ -7,6 +7,7 @@
 #include "server/retry.h"
 #include "server/worker_internal.h"
 #include "stats/latency.h"
+#include "table/sweep.h"
 
 #define STEP_US      1000 /* what a step may take */
 #define MIN_ROWS     16
@@ -65,6 +66,21 @@ static int64_t pause(const struct sweeper *s, int64_t pause_us, bool quiet, int6
     return rest > pause_us ? rest : pause_us;
 }
 
+/* Dead rows, then those of tables that have expired. */
+static enum status remove_some(struct worker *w, bool *ret_more, uint64_t *ret_rows, struct error *err)
+{
+    struct sweeper *s = &w->sweeper;
+    bool more = false;
+    uint64_t rows = 0;
+    enum status st = engine_sweep(w->executor.engine, s->rows, ret_more, ret_rows, err);
+    if (st == ST_OK)
+        st = tables_sweep(w->executor.engine, &w->executor.catalog, &s->after_table, s->rows, &more, &rows,
+                          err);
+    *ret_more |= more;
+    *ret_rows += rows;
+    return st;
+}
+
 int64_t sweeper_step(struct worker *w)
 {
     struct sweeper *s = &w->sweeper;
@@ -80,7 +96,7 @@ int64_t sweeper_step(struct worker *w)
     uint64_t did = 0;
     struct error err;
     int64_t start = clock_mono_us();
-    if (engine_sweep(w->executor.engine, s->rows, &more, &did, &err) != ST_OK) {
+    if (remove_some(w, &more, &did, &err) != ST_OK) {
         failed(w, &err);
         s->tries = err.code == ST_CONFLICT && s->tries + 1 < TRIES ? s->tries + 1 : 0;
         return s->tries ? retry_pause_us(w, s->tries) : interval_us;

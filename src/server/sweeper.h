@@ -13,8 +13,9 @@ struct sweeper {
     uint64_t batches;   /* run so far, at the last step */
     uint64_t pass_rows; /* removed in this pass, over all steps since there was nothing to do */
     int64_t pass_start_us;
-    int tries;         /* so many steps in a row conflicted with other writers */
-    int64_t warned_us; /* when a failure was last logged */
+    int64_t after_table; /* the id of the table that the last step came to */
+    int tries;           /* so many steps in a row conflicted with other writers */
+    int64_t warned_us;   /* when a failure was last logged */
 };
 
 /* One step, if there is to be one at all. Returns after how many microseconds the next one is due. */

@@ -20,6 +20,7 @@
 #include "script/scripts.h"
 #include "stats/monitor.h"
 #include "store/shared.h"
+#include "table/catalog.h"
 
 #define FULL_RETRY_US 5000    /* when to look again whether the store has caught up */
 #define LAST_FLUSH_US 3000000 /* how long the end waits for replies to leave */
@@ -548,6 +549,7 @@ void worker_free(struct worker *w)
     mem_free(w->flush.items);
     mem_free(w->unread.items);
     protocols_end(w);
+    catalog_free(w->executor.catalog);
     scripts_free(w->executor.scripts);
     executor_release(&w->executor);
     recent_free(w->executor.recent);

@@ -213,6 +213,7 @@ static void info_stats(struct call *c, const struct sums *t, struct buf *out)
     add_i64(out, "sync_partial_err", 0);
     add_u64(out, "expired_keys", e->expired_by_sweep);
     add_u64(out, "expired_subkeys", e->expired_fields);
+    add_u64(out, "expired_table_rows", e->expired_rows);
     add_u64(out, "expire_cycle_cpu_milliseconds", histogram_sum(&e->sweep_us) / 1000);
     add_i64(out, "evicted_keys", 0);
     add_i64(out, "evicted_clients", 0);

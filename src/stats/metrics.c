@@ -306,10 +306,11 @@ static void add_connections(struct prom *p, const struct executor *s, const stru
 static void add_expiry(struct prom *p, const struct sums *t)
 {
     static const char *const by[] = {"read", "sweep"};
-    static const char *const kinds[] = {"expired", "deleted", "item", "field"};
+    static const char *const kinds[] = {"expired", "deleted", "item", "field", "row"};
     const struct engine_stats *e = &t->engine;
     const uint64_t expired[] = {e->expired_on_read, e->expired_by_sweep};
-    const uint64_t rows[] = {e->expired_by_sweep, e->deleted_by_sweep, e->items_by_sweep, e->expired_fields};
+    const uint64_t rows[] = {e->expired_by_sweep, e->deleted_by_sweep, e->items_by_sweep, e->expired_fields,
+                             e->expired_rows};
     labelled(p, "larder_keys_expired_total", PROM_COUNTER,
              "Expired keys that a read met, and that the sweeper removed.", "by", by, expired, 2);
     labelled(p, "larder_sweep_rows_total", PROM_COUNTER, "Rows that the sweeper removed, by kind.", "kind",

@@ -62,6 +62,7 @@ static void add_engine(struct engine_stats *to, const struct engine_stats *from)
     to->keyspace_misses += from->keyspace_misses;
     to->expired_on_read += from->expired_on_read;
     to->expired_fields += from->expired_fields;
+    to->expired_rows += from->expired_rows;
     to->expired_by_sweep += from->expired_by_sweep;
     to->deleted_by_sweep += from->deleted_by_sweep;
     to->items_by_sweep += from->items_by_sweep;

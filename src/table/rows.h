@@ -29,8 +29,14 @@ struct rows {
     struct arena *arena; /* of the call: what is read lives there */
 };
 
+/* The name of the row with these values in the columns of its primary key, in the arena. False: too long. */
+bool rows_name(const struct rows *r, const struct value *values, struct slice *ret, struct fault *fault);
+
 /* The live row of a name (rowcode_name), or *ret_found is false. */
 enum status rows_get(struct rows *r, struct slice name, bool *ret_found, struct table_row *ret) MUST_CHECK;
+
+/* The same as it lies in the table, not decoded; its slices are borrowed until the handler returns. */
+enum status rows_find(struct rows *r, struct slice name, bool *ret_found, struct item_row *ret) MUST_CHECK;
 
 /* Several at once, in one round trip where reads are far: ret[i] for names[i], values NULL: none. */
 enum status rows_get_many(struct rows *r, const struct slice *names, size_t n,

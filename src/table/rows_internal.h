@@ -1,0 +1,43 @@
+/* What rows.c and rows_write.c share: rows as they lie, and what writing one comes to. */
+#ifndef LARDER_TABLE_ROWS_INTERNAL_H
+#define LARDER_TABLE_ROWS_INTERNAL_H
+
+#include "table/catalog_internal.h"
+#include "table/rows.h"
+
+/* A row as it lies in the table, expired or not. */
+struct stored {
+    bool found;
+    bool live;
+    struct slice name;
+    struct table_row row; /* decoded, when found */
+};
+
+enum status rows_read(struct rows *r, struct slice name, struct stored *ret) MUST_CHECK;
+
+/* The values are those of a whole row: defaults are in their places. */
+bool rows_check(struct rows *r, const struct value *values, struct fault *fault);
+
+/* The version that a row gets next. No row that was here before under the same name had it. */
+int64_t rows_next_version(struct rows *r, const struct stored *old);
+
+/* What is to be written: a row in the place of another one, or of none. */
+struct row_change {
+    const struct stored *old;    /* what lies under the name that it had; may be NULL: it is new */
+    const struct stored *target; /* of one that moves: what lies under its new name, expired */
+    struct slice name;           /* the one that it gets */
+    struct table_row row;
+};
+
+/* Writes a row and its entries, or says why not (FAULT_DUPLICATE, FAULT_TOO_LONG) and has written nothing. An
+   expiry that has come: the row is checked, and not there. */
+enum status rows_write(struct rows *r, const struct row_change *c, struct fault *fault) MUST_CHECK;
+
+/* Removes what lies under a name, with its entries. */
+enum status rows_remove(struct rows *r, const struct stored *s) MUST_CHECK;
+
+/* "DUPLICATE index by_email: (7)", "DUPLICATE PRIMARY KEY: (…)". Values are cut and printable. */
+void rows_duplicate(const struct rows *r, const struct table_index *index, const struct value *values,
+                    struct fault *fault);
+
+#endif

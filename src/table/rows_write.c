@@ -1,0 +1,282 @@
+/* Entries in step with their rows. Whatever is written here goes into the view in one call, so it is undone,
+   committed, replayed and lost together: a crash at any point leaves rows with exactly their entries.
+
+   Unique entries are read before anything is written, all of a row's in one round trip. Whoever writes to a
+   table has its key: no other server writes to it meanwhile. */
+#include "table/rows_internal.h"
+
+#include "base/buf.h"
+#include "store/rows.h"
+
+#define PRINTED_BYTES 40 /* of each value in an error */
+
+/* The entries of a row, by the indexes' places. */
+struct entries {
+    struct slice *names; /* p is NULL: the index has none of it */
+    bool *unique;
+};
+
+/* What is in the place of a unique entry. */
+struct holder {
+    size_t index;
+    bool found;
+    struct slice row; /* the name of the row that has it */
+};
+
+struct writing {
+    struct rows *r;
+    const struct row_change *c;
+    struct entries was, now;
+    struct holder *now_held, *was_held; /* by the indexes' places, of unique entries */
+    struct stored *victims;             /* expired rows that have an entry which is wanted */
+    size_t nvictims;
+};
+
+static const struct schema *schema_of(const struct rows *r)
+{
+    return &r->table->schema;
+}
+
+static struct item_ref entry_ref(const struct rows *r, struct slice name)
+{
+    return (struct item_ref){.table = ITEM_ENTRY, .id = r->table->id, .name = name};
+}
+
+/* Entries are in the batch's arena: what is written of them is kept. */
+static bool make_entries(struct rows *r, const struct value *values, struct entries *ret, struct fault *fault)
+{
+    const struct schema *s = schema_of(r);
+    struct buf *b = &r->catalog->name;
+    ret->names = arena_alloc(r->arena, (s->nindexes + 1) * sizeof *ret->names);
+    ret->unique = arena_alloc(r->arena, s->nindexes + 1);
+    for (size_t i = 0; i < s->nindexes; i++) {
+        ret->names[i] = (struct slice){NULL, 0};
+        ret->unique[i] = false;
+        if (s->indexes[i].state == INDEX_FAILED)
+            continue;
+        b->len = 0;
+        if (!rowcode_entry(s, &s->indexes[i], values, b, &ret->unique[i], fault))
+            return false;
+        ret->names[i] = arena_copy(view_arena(r->view), buf_slice(b));
+    }
+    return true;
+}
+
+static bool same_entry(const struct entries *a, const struct entries *b, size_t i)
+{
+    return a->names[i].p && b->names[i].p && a->unique[i] == b->unique[i] &&
+           slice_eq(a->names[i], b->names[i]);
+}
+
+/* ---- who has what ---- */
+
+/* Reads the unique entries of one or two rows (b may be NULL) at once. */
+static enum status read_holders(struct rows *r, const struct entries *a, struct holder *ret_a,
+                                const struct entries *b, struct holder *ret_b)
+{
+    size_t n = schema_of(r)->nindexes, nrefs = 0;
+    struct item_ref *refs = arena_alloc(r->arena, (2 * n + 1) * sizeof *refs);
+    struct item_row *rows = arena_alloc(r->arena, (2 * n + 1) * sizeof *rows);
+    struct holder **of = arena_alloc(r->arena, (2 * n + 1) * sizeof(struct holder *));
+    bool *found = arena_alloc(r->arena, 2 * n + 1);
+    for (size_t k = 0; k < 2 * n; k++) {
+        const struct entries *e = k < n ? a : b;
+        size_t i = k % n;
+        if (!e || !e->names[i].p || !e->unique[i])
+            continue;
+        of[nrefs] = &(k < n ? ret_a : ret_b)[i];
+        refs[nrefs++] = entry_ref(r, e->names[i]);
+    }
+    enum status st = nrefs ? view_get_items(r->view, refs, nrefs, found, rows) : ST_OK;
+    for (size_t k = 0; st == ST_OK && k < nrefs; k++)
+        *of[k] = (struct holder){.found = found[k], .row = rows[k].value};
+    return st;
+}
+
+static bool is_victim(const struct writing *w, struct slice name)
+{
+    for (size_t i = 0; i < w->nvictims; i++)
+        if (slice_eq(w->victims[i].name, name))
+            return true;
+    return false;
+}
+
+/* A unique entry that another row has: an expired one will be removed. */
+static enum status check_holder(struct writing *w, size_t i, struct fault *fault)
+{
+    const struct holder *h = &w->now_held[i];
+    const struct row_change *c = w->c;
+    if (!w->now.names[i].p || !w->now.unique[i] || !h->found || slice_eq(h->row, c->name) ||
+        (c->old && slice_eq(h->row, c->old->name)) || is_victim(w, h->row))
+        return ST_OK;
+    struct stored *other = &w->victims[w->nvictims];
+    enum status st = rows_read(w->r, arena_copy(w->r->arena, h->row), other);
+    if (st != ST_OK)
+        return st;
+    if (other->live)
+        rows_duplicate(w->r, &schema_of(w->r)->indexes[i], c->row.values, fault);
+    else
+        w->nvictims += other->found;
+    return ST_OK;
+}
+
+/* ---- writing ---- */
+
+/* Removes a row's entry; a unique one only if the row has it: while an index is built, and duplicates are
+   still to be found, it may be another's. */
+static enum status drop_entry(struct rows *r, const struct entries *e, size_t i, const struct holder *held,
+                              struct slice row)
+{
+    if (!e->names[i].p || (e->unique[i] && !(held[i].found && slice_eq(held[i].row, row))))
+        return ST_OK;
+    struct item_ref ref = entry_ref(r, e->names[i]);
+    return view_del_item(r->view, &ref);
+}
+
+static enum status drop_row(struct rows *r, const struct stored *s)
+{
+    struct item_ref ref = {
+        .table = ITEM_ROW, .id = r->table->id, .name = arena_copy(view_arena(r->view), s->name)};
+    if (s->row.version > r->catalog->version)
+        r->catalog->version = s->row.version;
+    return view_del_item(r->view, &ref);
+}
+
+enum status rows_remove(struct rows *r, const struct stored *s)
+{
+    struct entries e;
+    struct fault none = {.kind = FAULT_NONE};
+    size_t n = schema_of(r)->nindexes;
+    struct holder *held = arena_alloc(r->arena, (n + 1) * sizeof *held);
+    if (!make_entries(r, s->row.values, &e, &none))
+        return error_set(view_error(r->view), ST_CORRUPT, "a row has an entry that is too long: %s",
+                         none.text);
+    enum status st = read_holders(r, &e, held, NULL, NULL);
+    for (size_t i = 0; st == ST_OK && i < n; i++)
+        st = drop_entry(r, &e, i, held, s->name);
+    return st == ST_OK ? drop_row(r, s) : st;
+}
+
+/* What stands in the way goes: expired rows, and what the row had before and has no more. */
+static enum status clear_way(struct writing *w)
+{
+    const struct row_change *c = w->c;
+    struct rows *r = w->r;
+    bool moved = c->old && c->old->found && !slice_eq(c->old->name, c->name);
+    enum status st = ST_OK;
+    for (size_t i = 0; st == ST_OK && i < w->nvictims; i++)
+        st = rows_remove(r, &w->victims[i]);
+    if (st == ST_OK && c->target && !is_victim(w, c->target->name))
+        st = rows_remove(r, c->target);
+    for (size_t i = 0; st == ST_OK && c->old && c->old->found && i < schema_of(r)->nindexes; i++)
+        if (!same_entry(&w->was, &w->now, i))
+            st = drop_entry(r, &w->was, i, w->was_held, c->old->name);
+    return st == ST_OK && moved ? drop_row(r, c->old) : st;
+}
+
+/* The entries that are not there as they should be. Of an index that is built nobody knows. */
+static enum status put_entries(struct writing *w, struct slice name)
+{
+    const struct row_change *c = w->c;
+    bool moved = c->old && !slice_eq(c->old->name, c->name);
+    bool had = c->old && c->old->found;
+    for (size_t i = 0; i < schema_of(w->r)->nindexes; i++) {
+        bool ready = schema_of(w->r)->indexes[i].state == INDEX_READY;
+        bool stays = had && ready && same_entry(&w->was, &w->now, i) && !(moved && w->now.unique[i]);
+        if (!w->now.names[i].p || stays)
+            continue;
+        struct item_row entry = {
+            .ref = entry_ref(w->r, w->now.names[i]),
+            .value = w->now.unique[i] ? name : SLICE(""),
+        };
+        enum status st = view_put_item(w->r->view, &entry);
+        if (st != ST_OK)
+            return st;
+    }
+    return ST_OK;
+}
+
+static enum status put_row(struct writing *w, struct slice name)
+{
+    struct rows *r = w->r;
+    struct buf *b = &r->catalog->value;
+    b->len = 0;
+    rowcode_encode(schema_of(r), &w->c->row, b);
+    struct item_row row = {
+        .ref = {.table = ITEM_ROW, .id = r->table->id, .name = name},
+        .value = arena_copy(view_arena(r->view), buf_slice(b)),
+        .expire_at = w->c->row.expire_at,
+    };
+    buf_shrink(b, 65536);
+    return view_put_item(r->view, &row);
+}
+
+enum status rows_write(struct rows *r, const struct row_change *c, struct fault *fault)
+{
+    size_t n = schema_of(r)->nindexes;
+    struct writing w = {.r = r, .c = c};
+    bool had = c->old && c->old->found;
+    w.now_held = arena_alloc(r->arena, (n + 1) * sizeof *w.now_held);
+    w.was_held = arena_alloc(r->arena, (n + 1) * sizeof *w.was_held);
+    w.victims = arena_alloc(r->arena, (n + 1) * sizeof *w.victims);
+    if (!make_entries(r, c->row.values, &w.now, fault) ||
+        (had && !make_entries(r, c->old->row.values, &w.was, fault)))
+        return ST_OK;
+    enum status st = read_holders(r, &w.now, w.now_held, had ? &w.was : NULL, w.was_held);
+    for (size_t i = 0; st == ST_OK && !fault->kind && i < n; i++)
+        st = check_holder(&w, i, fault);
+    if (st != ST_OK || fault->kind)
+        return st;
+    if (c->row.expire_at != EXPIRE_NEVER && c->row.expire_at <= view_now(r->view))
+        return had ? rows_remove(r, c->old) : ST_OK;
+    if ((st = clear_way(&w)) != ST_OK)
+        return st;
+    struct slice name = arena_copy(view_arena(r->view), c->name);
+    if ((st = put_entries(&w, name)) != ST_OK)
+        return st;
+    return put_row(&w, name);
+}
+
+/* ---- what is said of duplicates ---- */
+
+/* A value within an error: short, and on one line. */
+static void print_value(struct buf *out, enum column_type type, const struct value *v)
+{
+    struct buf text = {0};
+    if (v->kind == VALUE_NULL)
+        buf_add_slice(&text, SLICE("NULL"));
+    else
+        value_print(&text, type, v);
+    bool cut = text.len > PRINTED_BYTES;
+    size_t n = cut ? PRINTED_BYTES : text.len;
+    while (cut && n > 0 && ((unsigned char)text.p[n] & 0xC0) == 0x80)
+        n--;
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        bool plain = c >= 0x20 && c != 0x7f && (c < 0x80 || v->kind == VALUE_TEXT);
+        buf_add(out, plain ? &text.p[i] : "?", 1);
+    }
+    if (cut)
+        buf_add_slice(out, SLICE("..."));
+    buf_release(&text);
+}
+
+void rows_duplicate(const struct rows *r, const struct table_index *index, const struct value *values,
+                    struct fault *fault)
+{
+    const struct schema *s = schema_of(r);
+    const struct key_part *parts = index ? index->parts : s->key;
+    size_t n = index ? index->nparts : s->nkey;
+    struct buf text = {0};
+    for (size_t i = 0; i < n; i++) {
+        buf_add(&text, ", ", i ? 2 : 0);
+        print_value(&text, s->columns[parts[i].column].type, &values[parts[i].column]);
+    }
+    int width = text.len > 300 ? 300 : (int)text.len;
+    if (index)
+        fault_set(fault, FAULT_DUPLICATE, "index %.*s: (%.*s)", (int)index->name.n, index->name.p, width,
+                  text.p ? text.p : "");
+    else
+        fault_set(fault, FAULT_DUPLICATE, "PRIMARY KEY: (%.*s)", width, text.p ? text.p : "");
+    buf_release(&text);
+}
