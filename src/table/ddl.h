@@ -2,15 +2,21 @@
    TABLE, CREATE INDEX and ALTER TABLE of SQL.
 
      table   := item ("," item)*
-     item    := column | PRIMARY KEY "(" parts ")" | [UNIQUE] INDEX name "(" parts ")" | UNIQUE "(" parts ")"
-   | CHECK "(" expression ")" column  := name type (NOT NULL | NULL | DEFAULT literal | DEFAULT "(" literal
-   ")" | PRIMARY KEY [ASC|DESC] | UNIQUE | CHECK "(" expression ")")* parts   := name [ASC|DESC] ("," name
-   [ASC|DESC])* alter   := ADD [COLUMN] column | DROP [COLUMN] name | RENAME [COLUMN] name TO name | ADD
-   [UNIQUE] INDEX name "(" parts ")" | DROP INDEX name
+     item    := column | [CONSTRAINT name] constraint | [UNIQUE] INDEX name "(" parts ")"
+     constraint := PRIMARY KEY "(" parts ")" | UNIQUE "(" parts ")" | CHECK "(" expression ")"
+     column  := name type (NOT NULL | NULL | DEFAULT literal | DEFAULT "(" literal ")" |
+                PRIMARY KEY [ASC|DESC] | UNIQUE | CHECK "(" expression ")" | CONSTRAINT name)*
+     parts   := name [ASC|DESC] ("," name [ASC|DESC])*
+     alter   := ADD [COLUMN] column | DROP [COLUMN] name | RENAME [COLUMN] name TO name |
+                ADD [UNIQUE] INDEX name "(" parts ")" | DROP INDEX name
 
    Names may stand in "…", `…` or […]; key words are not reserved where a name is expected. Literals: numbers,
-   '…', x'…', TRUE, FALSE, NULL, CURRENT_TIMESTAMP is refused (defaults are constants). Comments are those of
-   SQL. A column UNIQUE makes the index table-less name <column>_unique. */
+   '…', x'…', TRUE, FALSE, NULL; CURRENT_TIMESTAMP is refused (defaults are constants). A length behind a type
+   (VARCHAR(30)) means nothing, as in SQLite. Comments are those of SQL. UNIQUE makes an index: of the
+   constraint's name, else <column>_unique, with _2 behind it when there is one. Names of other constraints
+   are forgotten.
+
+   A text has at most 256 KiB; the time is that of its length. */
 #ifndef LARDER_TABLE_DDL_H
 #define LARDER_TABLE_DDL_H
 
@@ -21,9 +27,10 @@
 #include "table/fault.h"
 #include "table/schema.h"
 
-/* The table that a text describes, checked (schema_check). Everything is in the arena. hash_prefix: NULL, or
-   that of a table over hashes: then the primary key is the text's first column when it names none, and
-   NOT NULL, CHECK and UNIQUE are refused. */
+/* The table that a text describes, checked (schema_check, and each CHECK compiles). Everything is in the
+   arena, but for names and constants that borrow text. Its indexes are ready. hash_prefix: NULL, or that of a
+   table over hashes: then the primary key is the text's first column when it names none, NOT NULL, CHECK and
+   UNIQUE are refused, and indexes are INDEX_BUILDING, as hashes may be there. */
 bool ddl_table(struct slice text, const struct slice *hash_prefix, struct arena *arena, struct schema *ret,
                struct fault *fault);
 
@@ -37,7 +44,10 @@ enum alter_kind {
 
 /* Applies one alteration to a copy of a schema: *ret is complete and checked; an index that was added is
    INDEX_BUILDING and has the next number. *ret_kind, and in *ret_number the index's number, say what it was.
- */
+
+   A column that is added may be NOT NULL only with a DEFAULT, and has no PRIMARY KEY, UNIQUE or CHECK.
+   Refused: dropping a column that is in the key, an index or a CHECK, renaming one that a CHECK names,
+   renaming one of a table over hashes (it is the field of that name). */
 bool ddl_alter(struct slice text, const struct schema *s, struct arena *arena, struct schema *ret,
                enum alter_kind *ret_kind, uint16_t *ret_number, struct fault *fault);
 
