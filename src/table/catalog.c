@@ -1,12 +1,11 @@
 /* Tables by their keys' rows, decoded. Everything here is a disposable copy of what the rows say. */
 #include "table/catalog.h"
 
-#include <strings.h>
-
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/vec.h"
 #include "table/catalog_internal.h"
+#include "table/names.h"
 
 #define KEPT_TABLES 1024 /* decoded ones that the running call does not use */
 
@@ -218,42 +217,17 @@ enum status table_each(struct catalog *c, struct view *v, uint32_t db, table_nam
 
 /* ---- making and changing ---- */
 
-struct likeness {
-    struct slice name;
-    bool found;
-};
-
-/* Names differ by more than case: SQL would not know which is meant. */
-static enum status note_alike(void *arg, struct slice name)
-{
-    struct likeness *l = arg;
-    if (name.n != l->name.n || strncasecmp(name.p, l->name.p, name.n) != 0)
-        return ST_OK;
-    l->found = true;
-    return ST_STOP;
-}
-
 static enum status check_name(struct view *v, uint32_t db, struct slice name, struct fault *fault)
 {
-    struct likeness l = {.name = name};
     const struct row *r;
-    if (!schema_name_ok(name)) {
-        fault_set(fault, FAULT_SYNTAX,
-                  "a table's name has 1 to %d of A-Z a-z 0-9 _, no digit first, and does not begin with "
-                  "larder_ or sqlite_",
-                  SCHEMA_NAME_MAX);
-        return ST_OK;
-    }
-    enum status st = view_get(v, db, name, &r);
-    if (st != ST_OK)
+    enum status st = table_name_check(v, db, name, (struct slice){NULL, 0}, fault);
+    if (st != ST_OK || fault->kind)
         return st;
-    if (r && r->type != ROW_TABLE) {
-        fault_set(fault, FAULT_WRONG_TYPE, "Operation against a key holding the wrong kind of value");
-        return ST_OK;
-    }
-    st = table_each(NULL, v, db, note_alike, &l);
-    if (st == ST_OK && l.found)
+    st = view_get(v, db, name, &r);
+    if (st == ST_OK && r && r->type == ROW_TABLE)
         fault_set(fault, FAULT_EXISTS, "there is a table %.*s", (int)name.n, name.p);
+    else if (st == ST_OK && r)
+        fault_set(fault, FAULT_WRONG_TYPE, "Operation against a key holding the wrong kind of value");
     return st;
 }
 
