@@ -217,20 +217,6 @@ enum status table_each(struct catalog *c, struct view *v, uint32_t db, table_nam
 
 /* ---- making and changing ---- */
 
-static enum status check_name(struct view *v, uint32_t db, struct slice name, struct fault *fault)
-{
-    const struct row *r;
-    enum status st = table_name_check(v, db, name, (struct slice){NULL, 0}, fault);
-    if (st != ST_OK || fault->kind)
-        return st;
-    st = view_get(v, db, name, &r);
-    if (st == ST_OK && r && r->type == ROW_TABLE)
-        fault_set(fault, FAULT_EXISTS, "there is a table %.*s", (int)name.n, name.p);
-    else if (st == ST_OK && r)
-        fault_set(fault, FAULT_WRONG_TYPE, "Operation against a key holding the wrong kind of value");
-    return st;
-}
-
 /* The schema as it is kept; p is NULL: it is too long. */
 static struct slice encoded(struct view *v, const struct schema *s, struct fault *fault)
 {
@@ -250,7 +236,16 @@ enum status table_create(struct view *v, uint32_t db, struct slice name, const s
                          struct fault *fault)
 {
     struct row_draft d = {.type = ROW_TABLE};
-    enum status st = check_name(v, db, name, fault);
+    const struct row *r;
+    enum status st = view_get(v, db, name, &r);
+    if (st != ST_OK)
+        return st;
+    if (r && r->type != ROW_TABLE)
+        fault_set(fault, FAULT_WRONG_TYPE, "Operation against a key holding the wrong kind of value");
+    else if (r)
+        fault_set(fault, FAULT_EXISTS, "there is a table %.*s", FAULT_CUT(name));
+    else
+        st = table_name_check(v, db, name, name, fault);
     if (st != ST_OK || fault->kind)
         return st;
     d.value = encoded(v, s, fault);

@@ -155,8 +155,9 @@ static bool increased(const struct column *c, const struct value *old, const str
     const char *name = c->name.p;
     if (c->type == COLUMN_INTEGER || c->type == COLUMN_TIMESTAMP) {
         *ret = (struct value){.kind = VALUE_INT};
-        if (__builtin_add_overflow(old->kind == VALUE_NULL ? 0 : old->i, by->i, &ret->i))
-            return fault_set(fault, FAULT_BAD_TYPE, "%.*s would be beyond 64 bits: INCR overflows", width,
+        if (__builtin_add_overflow(old->kind == VALUE_NULL ? 0 : old->i, by->i, &ret->i) ||
+            (c->type == COLUMN_TIMESTAMP && (ret->i < TIMESTAMP_MIN || ret->i > TIMESTAMP_MAX)))
+            return fault_set(fault, FAULT_BAD_TYPE, "%.*s would be out of range: INCR overflows", width,
                              name);
         return true;
     }

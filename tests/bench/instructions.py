@@ -32,6 +32,30 @@ COMMANDS = {
        for name, (words, _, _) in scripts_bench.TESTS.items()},
 }
 
+# A row with two indexes, and a hash with the same fields.
+PEOPLE = b"first TEXT, last TEXT, address TEXT, ssn INTEGER, age INTEGER, PRIMARY KEY (first, last), INDEX a (ssn), INDEX b (age)"
+
+
+def person(i):
+    return (b"first", b"first%d" % (i % KEYS), b"last", b"last%d" % (i % KEYS), b"address", VALUE, b"ssn", b"%d" % i, b"age", b"42")
+
+
+TABLES = {
+    "HGETALL": lambda i: (b"HGETALL", b"person:%d" % (i % KEYS)),
+    "HMSET": lambda i: (b"HMSET", b"person:%d" % (i % KEYS), *person(i)),
+    "ROW.GET": lambda i: (b"ROW.GET", b"people", b"first%d" % (i % KEYS), b"last%d" % (i % KEYS)),
+    "ROW.PUT": lambda i: (b"ROW.PUT", b"people", b"FIELDS", b"5", *person(i)),
+}
+COMMANDS.update(TABLES)
+
+
+def prepare_tables(server):
+    connection = servers.connect(server.port)
+    send([connection], 1, 1, lambda i: (b"TABLE.CREATE", b"people", PEOPLE))
+    for name in ("HMSET", "ROW.PUT"):
+        send([connection], 16, KEYS // 16 + 1, COMMANDS[name])
+
+
 SHARES = {name: share for name, (_, _, share) in scripts_bench.TESTS.items()}
 
 # clients, commands at a time
@@ -206,10 +230,12 @@ def main():
     with Counted(options.binary, options.durability) as counted:
         if set(kinds) & set(scripts_bench.TESTS):
             scripts_bench.prepare(counted.server)
+        if set(kinds) & set(TABLES):
+            prepare_tables(counted.server)
         for shape, (clients, pipeline) in SHAPES.items():
             results = {}
             for name, command in kinds.items():
-                if "GET" in name:
+                if name == "GET" or name in scripts_bench.TESTS and "GET" in name:
                     send([servers.connect(counted.server.port)], 16, KEYS // 16 + 1, COMMANDS["SET"])
                 profiles, n = measure(counted, command, clients, pipeline, options.commands // SHARES.get(name, 1))
                 results[name] = summarise(profiles, n)

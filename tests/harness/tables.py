@@ -76,7 +76,8 @@ def items(data, table, number):
 def check(data):
     """Asserts that every table's entries are those of its rows, and says how many rows and entries there are."""
     nrows = nentries = 0
-    for number, schema in data.query(f"SELECT id, {HEX[data.kind].format('value')} FROM larder_key WHERE type = 6"):
+    for number, schema in data.query(f"SELECT id, {HEX[data.kind].format('value')} FROM larder_key WHERE type = 6"
+                                     " AND db IN (SELECT number FROM larder_db)"):
         table = Table(bytes.fromhex(schema))
         rows = items(data, "larder_row", number)
         want = {}

@@ -1,0 +1,184 @@
+/* Tables as wholes: TABLE.CREATE, TABLE.INFO, TABLE.LIST, TABLE.DROP. A table is a key: what is created here
+   is one row of larder_key, what is dropped goes to the trash as any collection does, whatever its size. */
+#include "command/families.h"
+#include "command/table/table_common.h"
+#include "exec/args.h"
+#include "table/ddl.h"
+
+/* ---- TABLE.CREATE ---- */
+
+/* Behind the text: [IF NOT EXISTS] */
+static bool read_create(const struct call *c, bool *ret_if_absent, struct fault *fault)
+{
+    *ret_if_absent = false;
+    for (int i = 3; i < c->argc; i++) {
+        if (!*ret_if_absent && i + 2 < c->argc && slice_is(c->argv[i], "if") &&
+            slice_is(c->argv[i + 1], "not") && slice_is(c->argv[i + 2], "exists")) {
+            *ret_if_absent = true;
+            i += 2;
+        } else {
+            return fault_set(fault, FAULT_SYNTAX, "%.*s is not understood behind the description",
+                             FAULT_CUT(c->argv[i]));
+        }
+    }
+    return true;
+}
+
+static enum status table_create_command(struct call *c)
+{
+    struct fault fault = {.kind = FAULT_NONE};
+    struct schema s;
+    bool if_absent;
+    const struct row *r;
+    if (!read_create(c, &if_absent, &fault) || !ddl_table(c->argv[2], NULL, c->arena, &s, &fault)) {
+        reply_fault(c->reply, &fault);
+        return ST_OK;
+    }
+    enum status st = arg_any(c, 1, &r);
+    if (st == ST_OK && !(if_absent && r && r->type == ROW_TABLE))
+        st = table_create(c->view, call_db(c), c->argv[1], &s, &fault);
+    if (st == ST_OK && fault.kind)
+        reply_fault(c->reply, &fault);
+    else if (st == ST_OK)
+        reply_ok(c->reply);
+    return st;
+}
+
+/* ---- TABLE.INFO ---- */
+
+static void reply_bool_field(struct reply *r, const char *name, bool v)
+{
+    reply_bulk_str(r, name);
+    reply_bool(r, v);
+}
+
+static void reply_columns(struct reply *r, const struct schema *s)
+{
+    reply_bulk_str(r, "columns");
+    reply_array(r, s->ncolumns);
+    for (size_t i = 0; i < s->ncolumns; i++) {
+        const struct column *c = &s->columns[i];
+        reply_map(r, 4);
+        reply_bulk_str(r, "name");
+        reply_bulk(r, c->name);
+        reply_bulk_str(r, "type");
+        reply_bulk_str(r, column_type_name(c->type));
+        reply_bool_field(r, "not_null", c->not_null);
+        reply_bulk_str(r, "default");
+        reply_value(r, &c->default_value);
+    }
+}
+
+static void reply_parts(struct reply *r, const struct schema *s, const struct key_part *parts, size_t n)
+{
+    reply_array(r, n);
+    for (size_t i = 0; i < n; i++) {
+        reply_map(r, 2);
+        reply_bulk_str(r, "column");
+        reply_bulk(r, s->columns[parts[i].column].name);
+        reply_bool_field(r, "desc", parts[i].desc);
+    }
+}
+
+static void reply_indexes(struct reply *r, const struct schema *s)
+{
+    static const char *const states[] = {
+        [INDEX_READY] = "ready", [INDEX_BUILDING] = "building", [INDEX_FAILED] = "failed"};
+    reply_bulk_str(r, "indexes");
+    reply_array(r, s->nindexes);
+    for (size_t i = 0; i < s->nindexes; i++) {
+        const struct table_index *x = &s->indexes[i];
+        reply_map(r, 5);
+        reply_bulk_str(r, "name");
+        reply_bulk(r, x->name);
+        reply_bool_field(r, "unique", x->unique);
+        reply_bulk_str(r, "columns");
+        reply_parts(r, s, x->parts, x->nparts);
+        reply_bulk_str(r, "state");
+        reply_bulk_str(r, states[x->state]);
+        reply_bulk_str(r, "error");
+        if (x->error.n)
+            reply_bulk(r, x->error);
+        else
+            reply_null(r);
+    }
+}
+
+static enum status table_info(struct call *c)
+{
+    struct rows t;
+    enum status st = arg_rows(c, 1, &t);
+    if (st != ST_OK || !t.table)
+        return st;
+    const struct schema *s = &t.table->schema;
+    reply_map(c->reply, 5);
+    reply_bulk_str(c->reply, "name");
+    reply_bulk(c->reply, t.table->name);
+    reply_bulk_str(c->reply, "id");
+    reply_integer(c->reply, t.table->id);
+    reply_columns(c->reply, s);
+    reply_bulk_str(c->reply, "key");
+    reply_parts(c->reply, s, s->key, s->nkey);
+    reply_indexes(c->reply, s);
+    return ST_OK;
+}
+
+/* ---- TABLE.LIST, TABLE.DROP ---- */
+
+struct listing {
+    struct reply *reply;
+    size_t n;
+};
+
+static enum status list_name(void *arg, struct slice name)
+{
+    struct listing *l = arg;
+    reply_bulk(l->reply, name);
+    l->n++;
+    return ST_OK;
+}
+
+static enum status table_list(struct call *c)
+{
+    struct listing l = {.reply = c->reply};
+    size_t mark = reply_begin_deferred(c->reply);
+    enum status st = table_each(call_catalog(c), c->view, call_db(c), list_name, &l);
+    if (st == ST_OK)
+        reply_end_deferred(c->reply, mark, REPLY_ARRAY, l.n);
+    return st;
+}
+
+static enum status table_drop(struct call *c)
+{
+    struct rows t;
+    enum status st = arg_rows(c, 1, &t);
+    if (st != ST_OK || !t.table)
+        return st;
+    st = view_del(c->view, call_db(c), c->argv[1], NULL);
+    if (st == ST_OK)
+        reply_ok(c->reply);
+    return st;
+}
+
+/* clang-format off */
+#define ON_TABLE(name_, fn_, arity_, flags_, categories_, key_flags_, complexity_, summary_)                 \
+    {                                                                                                        \
+        .name = (name_), .fn = (fn_), .arity = (arity_), .flags = (flags_),                                  \
+        .categories = CAT_SLOW | (categories_),                                                              \
+        .keys = {{.flags = (key_flags_), .index = 1, .step = 1}},                                            \
+        .summary = (summary_), .since = "1.0.0", .group = "table", .complexity = (complexity_)               \
+    }
+
+const struct command table_commands[] = {
+    ON_TABLE("table.create", table_create_command, -3, CMD_WRITE | CMD_DENYOOM, CAT_WRITE, KEY_OW | KEY_INSERT,
+             "O(N) in the tables of the database.", "Creates a table."),
+    ON_TABLE("table.info", table_info, 2, CMD_READONLY, CAT_READ, KEY_RO,
+             "O(N) in the columns and indexes.", "Describes a table."),
+    ON_TABLE("table.drop", table_drop, 2, CMD_WRITE, CAT_WRITE, KEY_RM | KEY_DELETE,
+             "O(1) row, however many rows the table has.", "Removes a table."),
+    {.name = "table.list", .fn = table_list, .arity = 1, .flags = CMD_READONLY,
+     .categories = CAT_READ | CAT_SLOW, .summary = "Lists the tables of the database, in byte order.",
+     .since = "1.0.0", .group = "table", .complexity = "O(N) in the tables of the database."},
+    {.name = NULL},
+};
+/* clang-format on */
