@@ -90,7 +90,7 @@ static enum status memory_usage(struct call *c)
         return ST_OK;
     }
     int64_t bytes = row_bytes(r);
-    if (r->type != ROW_STRING)
+    if (r->type != ROW_STRING && r->type != ROW_TABLE) /* the rows of a table are not counted */
         st = items_bytes(c, r, samples, &items);
     if (st == ST_OK)
         reply_integer(c->reply, bytes + items);

@@ -22,6 +22,19 @@ static enum status note_alike(void *arg, struct slice key, const struct key_row 
     return ST_STOP;
 }
 
+/* Of two servers that give two tables names alike, one waits for the other: each looks for the key that has
+   the name in lower case, which locks it, before it lists the tables. */
+static enum status lock_likeness(struct view *v, uint32_t db, struct slice name)
+{
+    const struct row *r;
+    if (!view_shared(v))
+        return ST_OK;
+    char *lower = arena_alloc(view_arena(v), name.n);
+    for (size_t i = 0; i < name.n; i++)
+        lower[i] = (char)(name.p[i] >= 'A' && name.p[i] <= 'Z' ? name.p[i] - 'A' + 'a' : name.p[i]);
+    return view_get(v, db, slice_of(lower, name.n), &r);
+}
+
 enum status table_name_check(struct view *v, uint32_t db, struct slice name, struct slice except,
                              struct fault *fault)
 {
@@ -33,7 +46,9 @@ enum status table_name_check(struct view *v, uint32_t db, struct slice name, str
                   SCHEMA_NAME_MAX);
         return ST_OK;
     }
-    enum status st = view_each_table(v, db, note_alike, &l);
+    enum status st = lock_likeness(v, db, name);
+    if (st == ST_OK)
+        st = view_each_table(v, db, note_alike, &l);
     if (st == ST_OK && l.found[0])
         fault_set(fault, FAULT_EXISTS, "there is a table %s, which differs by case alone", l.found);
     return st;

@@ -22,6 +22,8 @@ struct sweep {
     size_t nseqs, seqs_cap;
     struct trash_row *trash;
     size_t ntrash, trash_cap;
+    struct key_ref *tables; /* those that are tables; their names are in the store's arena */
+    size_t ntables, tables_cap;
 };
 
 /* ---- key rows ---- */
@@ -40,7 +42,19 @@ static enum status take_dead(void *arg, const struct remote_row *row)
     VEC_PUSH(w->seqs, w->nseqs, w->seqs_cap) = k.seq;
     if (k.id != 0)
         VEC_PUSH(w->trash, w->ntrash, w->trash_cap) = (struct trash_row){k.id, k.type};
+    if (k.type == ROW_TABLE)
+        VEC_PUSH(w->tables, w->ntables, w->tables_cap) =
+            (struct key_ref){k.db, arena_copy(&w->store->arena, k.key)};
     return sweep_take(&w->tally, &k);
+}
+
+/* Who writes rows of a table has read its key's row, and locked it, but does not write it. Where row locks
+   end at the node (Galera), the lock of the key is certified in their stead, before the table's rows are
+   looked for: one of the two transactions is ended, or the sweeper sees the rows. */
+static void lock_tables(struct sweep *w)
+{
+    if (w->ntables && rgalera(w->store))
+        rgalera_lock_keys(w->store, w->tables, w->ntables);
 }
 
 /* Removes the rows that a statement finds: ?1 is its parameter, ?2 how many at most. */
@@ -49,12 +63,13 @@ static enum status remove_keys(struct sweep *w, enum remote_statement which, int
     struct rstore *s = w->store;
     const struct param p[] = {param_i64(parameter), param_i64(w->tally.left)};
     struct request r = {.text = rtext(s, which), .params = p, .nparams = 2, .fn = take_dead, .arg = w};
-    w->nseqs = w->ntrash = 0;
+    w->nseqs = w->ntrash = w->ntables = 0;
     remote_add(s->conn, &r);
     enum status st = rstore_run(s, w->err);
     *ret_n = w->nseqs;
     if (st != ST_OK || w->nseqs == 0)
         return st;
+    lock_tables(w);
     const struct param seqs[] = {param_i64s(w->seqs)};
     r = (struct request){.text = rtext(s, R_DELETE_KEYS), .params = seqs, .nparams = 1, .nrows = w->nseqs};
     remote_add(s->conn, &r);
@@ -275,6 +290,7 @@ enum status rsweep(struct store *base, const struct sweep_budget *b, struct swee
     st = sweep_end(&w.tally, b, remove_dead(&w));
     mem_free(w.seqs);
     mem_free(w.trash);
+    mem_free(w.tables);
     arena_reset(&s->arena);
     return st;
 }
