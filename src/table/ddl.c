@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "table/check.h"
 #include "table/ddl_internal.h"
 #include "table/schema_internal.h"
 
@@ -309,7 +310,10 @@ static bool parse_table(struct table_words *t)
 
 bool ddl_finish(struct schema *s, struct fault *fault)
 {
-    return schema_check(s, fault);
+    if (!schema_check(s, fault))
+        return false;
+    checks_free(checks_new(s, fault));
+    return fault->kind == FAULT_NONE;
 }
 
 /* Puts together what was read. */

@@ -59,8 +59,9 @@ static bool in_parts(const struct key_part *parts, size_t n, size_t column)
 static bool not_in_checks(struct alteration *a, size_t column, const char *what)
 {
     struct slice name = a->s->columns[column].name;
+    bool *used = arena_alloc(a->l.arena, a->s->ncolumns * sizeof *used);
     for (size_t i = 0; i < a->s->nchecks; i++)
-        if (ddl_mentions(a->s->checks[i], name))
+        if (!ddl_uses(a->s->checks[i], a->s, used) || used[column])
             return fault_set(a->l.fault, FAULT_REFUSED, "column %.*s is in CHECK (%.*s) and cannot be %s",
                              FAULT_CUT(name), FAULT_CUT(a->s->checks[i]), what);
     return true;

@@ -71,8 +71,8 @@ bool lex_literal(struct lexer *l, struct value *ret);
    token is the opening bracket. */
 bool lex_brackets(struct lexer *l, struct slice *ret);
 
-/* Whether a column is named somewhere in an expression. */
-bool ddl_mentions(struct slice expression, struct slice column);
+/* Which columns an expression names, by place. False: it is none that lex_brackets gives. */
+bool ddl_uses(struct slice expression, const struct schema *s, bool *ret_used);
 
 /* ---- parts of descriptions (ddl.c) ---- */
 

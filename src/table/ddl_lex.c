@@ -1,7 +1,6 @@
 /* Tokens of the texts that describe tables. */
 #include "proto/json.h"
 #include "table/ddl_internal.h"
-#include "table/schema_internal.h"
 
 #define DDL_TEXT_MAX 262144 /* several times what a schema may be */
 #define BRACKETS_MAX 64     /* within each other */
@@ -350,21 +349,29 @@ bool lex_brackets(struct lexer *l, struct slice *ret)
     return ok;
 }
 
-bool ddl_mentions(struct slice expression, struct slice column)
+bool ddl_uses(struct slice expression, const struct schema *s, bool *ret_used)
 {
     struct arena arena = {0};
     struct fault ignored = {0};
     struct lexer l;
-    bool found = false;
-    for (bool ok = lex_begin(&l, expression, &arena, &ignored); ok && !found && l.token.kind != TOKEN_END;
+    struct buf text = {0};
+    struct slice same;
+    memset(ret_used, 0, s->ncolumns * sizeof *ret_used);
+    buf_add(&text, "(", 1);
+    buf_add_slice(&text, expression);
+    buf_add(&text, ")", 1);
+    bool sound = lex_begin(&l, buf_slice(&text), &arena, &ignored) && lex_brackets(&l, &same) &&
+                 lex_expect_end(&l) && slice_eq(same, expression);
+    for (bool ok = sound && lex_begin(&l, expression, &arena, &ignored); ok && l.token.kind != TOKEN_END;
          ok = lex_next(&l)) {
-        struct slice name = l.token.text;
-        if (l.token.kind == TOKEN_NAME)
-            name = unquote(name, &arena);
-        else if (l.token.kind != TOKEN_WORD)
+        bool quoted = l.token.kind == TOKEN_NAME;
+        if (!quoted && l.token.kind != TOKEN_WORD)
             continue;
-        found = schema_same_name(name, column);
+        int column = schema_column(s, quoted ? unquote(l.token.text, &arena) : l.token.text);
+        if (column >= 0)
+            ret_used[column] = true;
     }
+    buf_release(&text);
     arena_release(&arena);
-    return found;
+    return sound;
 }
