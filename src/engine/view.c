@@ -562,6 +562,8 @@ void view_undo(struct view *v, enum status why)
     view_undo_items(v, 0);
     memos_drop_touched(&v->memos);
     v->batch.ntrash = v->call.ntrash_before;
+    if (v->batch.trash_flushed > v->batch.ntrash) /* nothing of the batch will be committed */
+        v->batch.trash_flushed = v->batch.ntrash;
     v->batch.nready = v->call.nready_before;
     if (v->call.dbs_changed) {
         memcpy(v->dbs.rows, v->call.dbs_before, v->dbs.n * sizeof *v->dbs.rows);

@@ -21,6 +21,7 @@
 #include "stats/monitor.h"
 #include "store/shared.h"
 #include "table/catalog.h"
+#include "table/hashes/hashes.h"
 
 #define FULL_RETRY_US 5000    /* when to look again whether the store has caught up */
 #define LAST_FLUSH_US 3000000 /* how long the end waits for replies to leave */
@@ -473,6 +474,7 @@ enum status worker_new(struct workers *workers, struct engine *engine, struct wo
     w->executor.tell_monitors = tell_monitors;
     w->executor.worker = w;
     executor_init(&w->executor, &workers->server, workers->config, engine);
+    w->hashes = hashes_new(engine_view(engine));
     if (store_shared(engine_store(engine)))
         w->executor.recent = recent_new((uint32_t)workers->config->databases, 0);
     each_engine(w, set_form_limits);
@@ -549,6 +551,7 @@ void worker_free(struct worker *w)
     mem_free(w->flush.items);
     mem_free(w->unread.items);
     protocols_end(w);
+    hashes_free(w->hashes);
     catalog_free(w->executor.catalog);
     scripts_free(w->executor.scripts);
     executor_release(&w->executor);

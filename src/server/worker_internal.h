@@ -38,6 +38,7 @@ struct arrival {
 struct worker {
     struct workers *workers;
     struct executor executor;
+    struct hashes *hashes; /* keeps the entries of tables over hashes, of the executor's first engine */
     struct event_base *base;
     struct mailbox mailbox;
     struct message look, lines_lost; /* posted at most once: see worker.c */

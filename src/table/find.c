@@ -7,6 +7,7 @@
 #include "table/find.h"
 
 #include "table/find_internal.h"
+#include "table/hashes/hashes.h"
 
 #define STRETCH_FIRST 64 /* rows looked at beyond the limit in the first stretch of a find with filters */
 #define STRETCH_MOST  4096
@@ -204,6 +205,18 @@ static enum status values_of_entries(struct walk *w, const struct stretch *x, st
     return st;
 }
 
+/* Entries over hashes may say what hashes said before somebody else's SQL changed them. */
+static bool is_as_entry_says(const struct walk *w, const struct entry *e, const struct table_row *row)
+{
+    struct buf name = {0};
+    if (!w->s->on_hashes)
+        return true;
+    hashes_entry(w->s, w->f->index, row->values, &name);
+    bool same = slice_eq(buf_slice(&name), e->name);
+    buf_release(&name);
+    return same;
+}
+
 static enum status offer_entries(struct walk *w, const struct stretch *x)
 {
     struct arena *arena = reading_arena(w);
@@ -213,7 +226,7 @@ static enum status offer_entries(struct walk *w, const struct stretch *x)
         const struct entry *e = &x->entries[i];
         if (!may_look(w))
             return ST_STOP;
-        if (!rows[i].values)
+        if (!rows[i].values || !is_as_entry_says(w, e, &rows[i]))
             move_to(w, e->name);
         else
             st = offer(w, e->name, e->row, &rows[i], arena);
@@ -249,7 +262,7 @@ static enum status scan(struct walk *w, enum item_table table, uint32_t n, store
         .below_max = range->has_max,
         .limit = n,
     };
-    return view_scan_items(w->r->view, &q, fn, arg);
+    return rows_scan(w->r, &q, fn, arg);
 }
 
 static enum status read_entries(struct walk *w, uint32_t n)
@@ -275,7 +288,8 @@ static enum status read_one(struct walk *w)
                            .name = buf_slice(&w->range.min)};
     struct item_row item;
     bool found;
-    enum status st = view_item(w->r->view, &ref, &found, &item);
+    enum status st =
+        w->f->index ? view_item(w->r->view, &ref, &found, &item) : rows_find(w->r, ref.name, &found, &item);
     if (st != ST_OK || !found)
         return st;
     if (!w->f->index)

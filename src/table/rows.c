@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/buf.h"
+#include "table/hashes/hashes.h"
 #include "table/rows_internal.h"
 
 /* ---- reading ---- */
@@ -24,12 +25,23 @@ static enum status decode(const struct rows *r, const struct item_row *item, str
                           view_error(r->view));
 }
 
+static bool on_hashes(const struct rows *r)
+{
+    return r->table->schema.on_hashes;
+}
+
 enum status rows_read(struct rows *r, struct slice name, struct stored *ret)
 {
     struct item_ref ref = row_ref(r, name);
     struct item_row item;
+    enum status st;
     *ret = (struct stored){.name = name};
-    enum status st = view_item(r->view, &ref, &ret->found, &item);
+    if (on_hashes(r)) {
+        st = hashes_get_many(r, &name, 1, &ret->row);
+        ret->found = ret->live = st == ST_OK && ret->row.values;
+        return st;
+    }
+    st = view_item(r->view, &ref, &ret->found, &item);
     if (st != ST_OK || !ret->found)
         return st;
     ret->live = lives(r, item.expire_at);
@@ -39,6 +51,8 @@ enum status rows_read(struct rows *r, struct slice name, struct stored *ret)
 enum status rows_find(struct rows *r, struct slice name, bool *ret_found, struct item_row *ret)
 {
     struct item_ref ref = row_ref(r, name);
+    if (on_hashes(r))
+        return hashes_item(r, name, ret_found, ret);
     enum status st = view_item(r->view, &ref, ret_found, ret);
     *ret_found = st == ST_OK && *ret_found && lives(r, ret->expire_at);
     return st;
@@ -47,12 +61,25 @@ enum status rows_find(struct rows *r, struct slice name, bool *ret_found, struct
 enum status rows_get(struct rows *r, struct slice name, bool *ret_found, struct table_row *ret)
 {
     struct item_row item;
-    enum status st = rows_find(r, name, ret_found, &item);
+    enum status st;
+    if (on_hashes(r)) {
+        st = hashes_get_many(r, &name, 1, ret);
+        *ret_found = st == ST_OK && ret->values;
+        return st;
+    }
+    st = rows_find(r, name, ret_found, &item);
     return st == ST_OK && *ret_found ? decode(r, &item, ret) : st;
+}
+
+enum status rows_scan(struct rows *r, const struct item_scan *q, store_item_fn *fn, void *arg)
+{
+    return on_hashes(r) ? hashes_scan(r, q, false, fn, arg) : view_scan_items(r->view, q, fn, arg);
 }
 
 enum status rows_get_many(struct rows *r, const struct slice *names, size_t n, struct table_row *ret)
 {
+    if (on_hashes(r))
+        return hashes_get_many(r, names, n, ret);
     struct item_ref *refs = arena_alloc(r->arena, (n + 1) * sizeof *refs);
     struct item_row *items = arena_alloc(r->arena, (n + 1) * sizeof *items);
     bool *found = arena_alloc(r->arena, n + 1);
@@ -140,9 +167,13 @@ enum status rows_put(struct rows *r, const struct row_write *w, enum row_outcome
     change.old = &old;
     change.row.version = rows_next_version(r, &old);
     change.row.expire_at = !w->keep_expiry ? w->expire_at : old.live ? old.row.expire_at : EXPIRE_NEVER;
+    if ((st = rows_write(r, &change, fault)) != ST_OK || fault->kind)
+        return st;
+    if (s->on_hashes)
+        st = hashes_version(r, change.name, &change.row.version);
     if (ret_version)
         *ret_version = change.row.version;
-    return rows_write(r, &change, fault);
+    return st;
 }
 
 /* ---- update ---- */
@@ -218,9 +249,13 @@ enum status rows_update(struct rows *r, struct slice name, const struct row_writ
         change.row.version = rows_next_version(r, &target);
     change.row.expire_at = w->keep_expiry ? old.row.expire_at : w->expire_at;
     *ret = ROW_REPLACED;
+    if ((st = rows_write(r, &change, fault)) != ST_OK || fault->kind)
+        return st;
+    if (s->on_hashes)
+        st = hashes_version(r, change.name, &change.row.version);
     if (ret_row)
         *ret_row = change.row;
-    return rows_write(r, &change, fault);
+    return st;
 }
 
 /* ---- the others ---- */

@@ -38,6 +38,9 @@ enum status rows_get(struct rows *r, struct slice name, bool *ret_found, struct 
 /* The same as it lies in the table, not decoded; its slices are borrowed until the handler returns. */
 enum status rows_find(struct rows *r, struct slice name, bool *ret_found, struct item_row *ret) MUST_CHECK;
 
+/* Rows, or entries, in order, as view_scan_items has them: those of a table over hashes are made of them. */
+enum status rows_scan(struct rows *r, const struct item_scan *q, store_item_fn *fn, void *arg) MUST_CHECK;
+
 /* Several at once, in one round trip where reads are far: ret[i] for names[i], values NULL: none. */
 enum status rows_get_many(struct rows *r, const struct slice *names, size_t n,
                           struct table_row *ret) MUST_CHECK;

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "store/rows.h"
+#include "table/hashes/hashes.h"
 
 #define PRINTED_BYTES 40 /* of each value in an error */
 
@@ -144,6 +145,8 @@ static enum status drop_row(struct rows *r, const struct stored *s)
 
 enum status rows_remove(struct rows *r, const struct stored *s)
 {
+    if (schema_of(r)->on_hashes)
+        return hashes_remove(r, s->name);
     struct entries e;
     struct fault none = {.kind = FAULT_NONE};
     size_t n = schema_of(r)->nindexes;
@@ -211,8 +214,20 @@ static enum status put_row(struct writing *w, struct slice name)
     return view_put_item(r->view, &row);
 }
 
+/* Entries follow what happens to the hash. */
+static enum status write_hash(struct rows *r, const struct row_change *c, struct fault *fault)
+{
+    bool had = c->old && c->old->live;
+    struct hash_write w = {.name = c->name, .old = had ? &c->old->row : NULL, .row = &c->row};
+    if (had && !slice_eq(c->old->name, c->name))
+        w.from = c->old->name;
+    return hashes_write(r, &w, fault);
+}
+
 enum status rows_write(struct rows *r, const struct row_change *c, struct fault *fault)
 {
+    if (schema_of(r)->on_hashes)
+        return write_hash(r, c, fault);
     size_t n = schema_of(r)->nindexes;
     struct writing w = {.r = r, .c = c};
     bool had = c->old && c->old->found;

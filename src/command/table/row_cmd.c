@@ -293,7 +293,7 @@ static enum status row_put(struct call *c)
     struct rows r;
     struct writer x;
     enum row_outcome outcome = ROW_NOT_MET;
-    enum status st = arg_own_rows(c, 1, &r);
+    enum status st = arg_rows(c, 1, &r);
     if (st != ST_OK || !r.table)
         return st;
     writer_init(&x, c, &r.table->schema, false);
@@ -310,7 +310,7 @@ static enum status row_update(struct call *c)
     struct writer x;
     struct slice name;
     enum row_outcome outcome = ROW_NOT_MET;
-    enum status st = arg_own_rows(c, 1, &r);
+    enum status st = arg_rows(c, 1, &r);
     if (st != ST_OK || !r.table)
         return st;
     const struct schema *s = &r.table->schema;
@@ -332,7 +332,7 @@ static enum status row_del(struct call *c)
     enum row_condition condition = ROW_ALWAYS;
     enum row_outcome outcome = ROW_NOT_MET;
     int64_t version = 0;
-    enum status st = arg_own_rows(c, 1, &r);
+    enum status st = arg_rows(c, 1, &r);
     if (st != ST_OK || !r.table)
         return st;
     int behind = 2 + (int)r.table->schema.nkey;
@@ -369,7 +369,7 @@ static enum status row_expire(struct call *c)
     struct fault fault = {.kind = FAULT_NONE};
     enum row_outcome outcome = ROW_NOT_MET;
     int64_t seconds, moment = 0;
-    enum status st = arg_own_rows(c, 1, &r);
+    enum status st = arg_rows(c, 1, &r);
     if (st != ST_OK || !r.table || !arg_i64(c, 2, &seconds, NULL))
         return st;
     if (__builtin_mul_overflow(seconds, 1000, &seconds) ||

@@ -26,18 +26,6 @@ enum status arg_rows(struct call *c, int i, struct rows *ret)
     return st;
 }
 
-enum status arg_own_rows(struct call *c, int i, struct rows *ret)
-{
-    enum status st = arg_rows(c, i, ret);
-    if (st == ST_OK && ret->table && ret->table->schema.on_hashes) {
-        struct fault fault = {.kind = FAULT_NONE};
-        fault_set(&fault, FAULT_REFUSED, "the rows of this table are hashes: write those");
-        reply_fault(c->reply, &fault);
-        ret->table = NULL;
-    }
-    return st;
-}
-
 /* ---- arguments ---- */
 
 bool arg_column(const struct call *c, const struct schema *s, int i, uint16_t *ret, struct fault *fault)

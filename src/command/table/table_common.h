@@ -18,9 +18,6 @@ void reply_fault(struct reply *r, const struct fault *f);
    has been replied. */
 enum status arg_rows(struct call *c, int i, struct rows *ret) MUST_CHECK;
 
-/* The same for a command that writes rows: a table over hashes has none. */
-enum status arg_own_rows(struct call *c, int i, struct rows *ret) MUST_CHECK;
-
 /* ---- arguments; false: the fault says why ---- */
 
 /* argv[i] is the name of a column: its place. */

@@ -1,0 +1,38 @@
+/* What the files of tables over hashes share. */
+#ifndef LARDER_TABLE_HASHES_INTERNAL_H
+#define LARDER_TABLE_HASHES_INTERNAL_H
+
+#include "engine/coll.h"
+#include "engine/keeper.h"
+#include "table/hashes/hashes.h"
+#include "table/keycode.h"
+
+/* The primary key that a hash's key means, and whether it can be one. */
+bool hashes_key_value(struct slice prefix, struct slice key, struct value *ret);
+
+/* The key of a row's hash, in the arena. */
+enum status hashes_key_of(const struct rows *r, struct slice name, struct slice *ret) MUST_CHECK;
+
+/* What a field's text is in a column. False: it does not parse, and counts as NULL. */
+bool hashes_value(const struct column *c, struct slice text, struct arena *arena, struct value *ret);
+
+/* Rows by their names, a row without values: there is none; stored: fields that have expired and are in the
+   tables count. And a row as it would lie in larder_row. */
+enum status hashes_read(struct rows *r, const struct slice *names, size_t n, bool stored,
+                        struct table_row *ret) MUST_CHECK;
+struct item_row hashes_encode(struct rows *r, struct slice name, const struct table_row *row);
+
+/* Names in the lists. */
+void hashes_unparsed_name(const struct value *key, int64_t n, struct buf *out);
+void hashes_unnamed_name(struct slice prefix, struct slice key, struct buf *out);
+
+/* Writes or removes an entry of a table; name is copied. */
+enum status hashes_set_entry(struct view *v, int64_t id, struct slice name, struct slice value,
+                             bool there) MUST_CHECK;
+
+static inline bool hashes_prefixed(struct slice key, struct slice prefix)
+{
+    return key.n >= prefix.n && memcmp(key.p, prefix.p, prefix.n) == 0;
+}
+
+#endif
