@@ -338,6 +338,8 @@ static enum status serve(struct config *c, const struct replica_urls *urls, stru
     }
     if (st == ST_OK)
         st = workers_new(c, protocols, sessions.engines, sessions.n, &workers, err);
+    if (st == ST_OK)
+        workers_use_queries(workers, sessions_open_reader, &sessions);
     if (st == ST_OK && sessions.replicas)
         workers_use_replicas(workers, sessions.replicas, sessions.replica_engines, sessions.each);
     if (st == ST_OK)

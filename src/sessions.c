@@ -9,6 +9,7 @@
 #include "base/notify.h"
 #include "journal/journal.h"
 #include "sql/remote.h"
+#include "store/deferred.h"
 #include "store/replicated.h"
 #include "store/store.h"
 
@@ -169,10 +170,37 @@ static enum status open_replicas(const struct config *c, const struct replica_ur
     return (u->n || options.read_only) && st == ST_OK ? replicas_start(&options, &s->replicas, err) : st;
 }
 
+#define READER_CACHE ((uint64_t)8 << 20) /* of the database's own, in a session that reads for queries */
+
+/* Shared tables have no session beside which others are. */
+static struct store_options further_options(const struct config *c, const struct sessions *s)
+{
+    struct store_options o = store_options(c);
+    o.joins = sessions_are_shared(c);
+    o.page_cache = o.page_cache < READER_CACHE ? o.page_cache : READER_CACHE;
+    if (o.joins)
+        return o;
+    o.read_only = o.peeks = true;
+    o.beside = store_commits_later(s->stores[0]) ? journal_store_writer(s->stores[0]) : s->stores[0];
+    return o;
+}
+
+enum status sessions_open_reader(void *arg, bool (*away)(void *arg), void *away_arg, struct store **ret,
+                                 struct error *err)
+{
+    const struct sessions *s = arg;
+    struct store_options o = s->further;
+    o.away = away;
+    o.away_arg = away_arg;
+    return store_open(&o, ret, err);
+}
+
 enum status sessions_open(const struct config *c, const struct replica_urls *urls, const sigset_t *stops,
                           struct sessions *s, bool *ret_stop, struct error *err)
 {
     enum status st = open_workers(c, stops, s, ret_stop, err);
+    if (st == ST_OK)
+        s->further = further_options(c, s);
     return st == ST_OK ? open_replicas(c, urls, s, err) : st;
 }
 

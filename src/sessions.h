@@ -22,6 +22,7 @@ struct sessions {
     struct engine **replica_engines;
     uint32_t each;
     struct replicas *replicas; /* NULL: there are none */
+    struct store_options further; /* of sessions that are opened later, to read */
 };
 
 /* Several servers, and several workers, may use the database at once. */
@@ -33,5 +34,10 @@ bool sessions_are_shared(const struct config *c);
 enum status sessions_open(const struct config *c, const struct replica_urls *urls, const sigset_t *stops,
                           struct sessions *s, bool *ret_stop, struct error *err) MUST_CHECK;
 void sessions_close(struct sessions *s);
+
+/* One more that only reads, for a thread that answers queries (a query_open_fn; arg is the struct sessions). From
+   any thread while they are open. */
+enum status sessions_open_reader(void *arg, bool (*away)(void *arg), void *away_arg, struct store **ret,
+                                 struct error *err) MUST_CHECK;
 
 #endif

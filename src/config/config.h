@@ -88,6 +88,11 @@ struct config {
     /* scripts */
     int64_t busy_reply_threshold_ms; /* 0: no script is busy, however long it runs */
     uint64_t script_memory;          /* of each interpreter */
+    /* queries */
+    int64_t sql_threads;
+    uint64_t sql_timeout_ms;
+    uint64_t sql_max_result;
+    uint64_t sql_max_wal;
     /* insight */
     int64_t loglevel; /* enum log_level */
     char *logfile;

@@ -15,6 +15,7 @@
 #define CLIENTS  "Clients"
 #define EXPIRY   "Expiry"
 #define SCRIPTS  "Scripts"
+#define QUERIES  "Queries"
 #define INSIGHT  "Logs and insight"
 
 #define SIZE_FORM "a size in bytes, or with kb, mb, gb"
@@ -324,6 +325,26 @@ static const struct option options[] = {
      .accepts = SIZE_FORM ", at least 1mb",
      .summary = "How much memory an interpreter of scripts may take; a script that needs more ends in an error.",
      .comment = "Each worker has one interpreter for EVAL and one for functions, from the first script on."},
+
+    {.name = "sql-threads", .kind = OPT_INT, AT(sql_threads), .initial = "2", .max = 64, .group = QUERIES,
+     .accepts = "a number from 0 to 64",
+     .summary = "How many long queries run at once, each on a thread of its own; 0: none can.",
+     .comment = "A query that takes long goes on there, on a snapshot of the database: its client waits for it, the "
+                "others do not. Each thread that has had a query keeps a session of the database."},
+    {.name = "sql-timeout", .kind = OPT_DURATION, .live = true, AT(sql_timeout_ms), .initial = "30s", .min = 1,
+     .max = INT32_MAX, .group = QUERIES,
+     .accepts = TIME_FORM,
+     .summary = "A query that takes longer ends in an error.",
+     .comment = "The wait for a thread and for its snapshot counts."},
+    {.name = "sql-max-result", .kind = OPT_SIZE, .live = true, AT(sql_max_result), .initial = "32mb", .min = KB,
+     .max = 1024 * MB, .group = QUERIES,
+     .accepts = SIZE_FORM ", from 1kb to 1gb",
+     .summary = "The largest result of a query; one that is larger is an error."},
+    {.name = "sql-max-wal", .kind = OPT_SIZE, .live = true, AT(sql_max_wal), .initial = "512mb", .min = MB,
+     .max = INT64_MAX, .group = QUERIES,
+     .accepts = SIZE_FORM ", at least 1mb",
+     .summary = "While SQLite's log is larger, a long query waits for those that run.",
+     .comment = "The log cannot start over while a query reads what was there before."},
 
     {.name = "loglevel", .kind = OPT_ENUM, .live = true, AT(loglevel), .initial = "info", .words = loglevel_words,
      .alias = loglevel_alias, .group = INSIGHT,

@@ -175,6 +175,11 @@ static enum status forget(struct engine *e, struct error *err)
     return engine_load_dbs(e, err);
 }
 
+void engine_forget(struct engine *e)
+{
+    e->unsure = true;
+}
+
 /* The same over tables that other servers write to: beginning has read the rows of the databases, unless the
    batch is a brief one, which needs no counts. */
 static enum status begun_shared(struct engine *e, struct error *err)

@@ -80,6 +80,10 @@ struct engine_memory engine_memory(const struct engine *e);
    how many of them have an expiry. False: that is not known, they have to be counted. */
 bool engine_counts(const struct engine *e, uint32_t db, int64_t *ret_keys, int64_t *ret_expires);
 
+/* What memory remembers is void from the next batch on: that sees the tables as they are then, and they may
+   be older than those before. */
+void engine_forget(struct engine *e);
+
 /* A failed begin for writing falls back to reading: *ret_write_err says why no command of this batch may
    write. ST_OK otherwise. Non-OK return: not even reading works. */
 enum status engine_begin(struct engine *e, bool write, struct error *ret_write_err,

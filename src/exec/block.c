@@ -46,6 +46,8 @@ struct blocked {
     int nwaits;
     struct block_poll poll; /* answer is NULL: it waits for keys */
     int64_t deadline_us;    /* of a poll; INT64_MAX: never */
+    struct block_job *job;  /* it waits for this one ... */
+    bool started;           /* ... which has begun */
     bool over;              /* by what the running transaction did, which may be taken back: counts no more */
     struct arena arena;
 };
@@ -165,6 +167,8 @@ static void free_blocked(struct executor *s, struct blocked *k)
         leave(b, &k->waits[i]);
     pthread_mutex_unlock(&b->lock);
     mem_free(k->waits);
+    if (k->job)
+        k->job->ops->release(k->job);
     arena_release(&k->arena);
     mem_free(k);
 }
@@ -176,15 +180,24 @@ static void set_over(struct blocking *b, struct blocked *k, bool over)
     pthread_mutex_unlock(&b->lock);
 }
 
+/* Where it is listed: who waits for a job waits for nothing that a command could make appear. */
+static struct blocked **list_of(struct executor *s, const struct blocked *k)
+{
+    return k->job ? &s->job_waiters : &s->waiters;
+}
+
 /* A client of this executor waits from here on. */
 static void begin_wait(struct executor *s, struct blocked *k)
 {
+    struct blocked **list = list_of(s, k);
     k->prev = NULL;
-    k->next = s->waiters;
+    k->next = *list;
     if (k->next)
         k->next->prev = k;
-    s->waiters = k;
-    s->nwaiters++;
+    *list = k;
+    *(k->job ? &s->njob_waiters : &s->nwaiters) += 1;
+    if (k->job)
+        return;
     atomic_fetch_add(&s->server->nblocked, 1);
     view_watch_ready(s->view, true);
 }
@@ -248,11 +261,11 @@ void block_until(struct call *c, const struct block_poll *p, int64_t timeout_us)
 static void end_wait(struct executor *s, struct blocked *k)
 {
     struct blocking *b = s->server->blocking;
-    *(k->prev ? &k->prev->next : &s->waiters) = k->next;
+    *(k->prev ? &k->prev->next : list_of(s, k)) = k->next;
     if (k->next)
         k->next->prev = k->prev;
-    s->nwaiters--;
-    if (atomic_fetch_sub(&s->server->nblocked, 1) == 1)
+    *(k->job ? &s->njob_waiters : &s->nwaiters) -= 1;
+    if (!k->job && atomic_fetch_sub(&s->server->nblocked, 1) == 1)
         view_watch_ready(s->view, false);
     set_over(b, k, true);
 }
@@ -260,7 +273,7 @@ static void end_wait(struct executor *s, struct blocked *k)
 void block_free_unused(struct executor *s, struct session *c)
 {
     for (struct blocked **at = &c->waits, *k; (k = *at);) {
-        if (k == c->state.blocked) {
+        if (k == c->state.blocked || k == c->state.answered) {
             at = &k->older;
         } else {
             *at = k->older;
@@ -271,10 +284,11 @@ void block_free_unused(struct executor *s, struct session *c)
 
 void block_forget(struct executor *s, struct session *c)
 {
-    if (!c->state.blocked)
+    if (!c->state.blocked && !c->state.answered)
         return;
-    end_wait(s, c->state.blocked);
-    c->state.blocked = NULL;
+    if (c->state.blocked)
+        end_wait(s, c->state.blocked);
+    c->state.blocked = c->state.answered = NULL;
     if (!c->copies)
         block_free_unused(s, c);
 }
@@ -290,8 +304,76 @@ void block_restored(struct executor *s, struct session *c)
     }
 }
 
+/* ---- jobs ---- */
+
+void block_for(struct call *c, struct block_job *job, int64_t deadline_us)
+{
+    struct blocked *k = mem_zalloc(sizeof *k);
+    *k = (struct blocked){.session = c->session, .cmd = c->cmd, .job = job};
+    c->executor->jobs_due = c->moved = true;
+    block_session(c, k, deadline_us);
+}
+
+bool block_waits_for_job(const struct session *c)
+{
+    return c->state.blocked && c->state.blocked->job;
+}
+
+void block_start_jobs(struct executor *s)
+{
+    s->jobs_due = false;
+    for (struct blocked *k = s->job_waiters, *next; k; k = next) {
+        next = k->next; /* one that cannot start is over at once */
+        bool starts = !k->started;
+        k->started = true;
+        if (starts)
+            k->job->ops->start(k->job, k->session);
+    }
+}
+
+void block_over(struct executor *s, struct session *c)
+{
+    struct blocked *k = c->state.blocked;
+    c->ops->reply_begin(c); /* says nothing: the call does, when it runs again */
+    end_wait(s, k);
+    c->state.blocked = NULL;
+    c->state.answered = k;
+    c->ops->reply_end(c, 0);
+}
+
+struct block_job *block_answered(const struct call *c)
+{
+    return c->session->state.answered ? c->session->state.answered->job : NULL;
+}
+
+void block_forget_answer(struct executor *s, struct session *c)
+{
+    c->state.answered = NULL;
+    if (!c->copies)
+        block_free_unused(s, c);
+}
+
+static void stop_job(struct executor *s, struct session *c, enum block_end why)
+{
+    struct block_job *job = c->state.blocked->job;
+    job->ops->stop(job, why);
+    block_over(s, c);
+}
+
+void block_end_jobs(struct executor *s)
+{
+    while (s->job_waiters)
+        stop_job(s, s->job_waiters->session, BLOCK_SHUTDOWN);
+}
+
+/* ---- the end of a wait ---- */
+
 void block_give_up(struct executor *s, struct session *c, bool error)
 {
+    if (block_waits_for_job(c)) {
+        stop_job(s, c, error ? BLOCK_ERROR : BLOCK_UNBLOCKED);
+        return;
+    }
     const struct block_poll *poll = &c->state.blocked->poll;
     struct reply *reply = c->ops->reply_begin(c);
     if (error)
@@ -307,6 +389,10 @@ void block_give_up(struct executor *s, struct session *c, bool error)
 void block_timer(struct executor *s, struct session *c)
 {
     const struct blocked *k = c->state.blocked;
+    if (k->job) {
+        stop_job(s, c, BLOCK_TIMED_OUT);
+        return;
+    }
     if (!k->poll.answer || clock_mono_us() >= k->deadline_us) {
         block_give_up(s, c, false);
         return;

@@ -60,6 +60,52 @@ struct block_poll {
 /* Waits so, for timeout_us at most, 0: as long as it takes. */
 void block_until(struct call *c, const struct block_poll *p, int64_t timeout_us);
 
+/* clang-format off */
+/* A wait for what another thread does for the client (a job): a query that takes long. The call is not over: when
+   the job is, the same call is parsed and run again, finds the job (block_answered), and answers from it. So the
+   answer is made as any other is, in its place among the others, whatever the client speaks.
+
+     made       block_for, by the handler. If the call's transaction is run again, it is dropped: release.
+     started    when the transaction stands (block_start_jobs).
+     over       told by another thread, which has the worker call block_over. Or somebody gives up: the time
+                (block_timer), CLIENT UNBLOCK (block_give_up), the end of the server; then `stop` is told
+                why, and the client goes on without waiting for the other thread.
+     answered   the call runs again, and the job is released behind it (block_forget_answer).
+
+   A client that goes releases its job in whatever state it is. All of this is on the executor's thread (or while
+   that stands still); what the job shares with another thread is its own business. */
+/* clang-format on */
+enum block_end { BLOCK_TIMED_OUT, BLOCK_UNBLOCKED, BLOCK_ERROR, BLOCK_SHUTDOWN };
+struct block_job {
+    const struct block_job_ops *ops;
+};
+struct block_job_ops {
+    void (*start)(struct block_job *j, struct session *c);
+    void (*stop)(struct block_job *j, enum block_end why);
+    void (*release)(struct block_job *j);
+};
+
+/* The call waits for the job until deadline_us of the monotonic clock, and then gives up. */
+void block_for(struct call *c, struct block_job *job, int64_t deadline_us);
+
+/* Whether the session waits for a job: its call is to be run again. */
+bool block_waits_for_job(const struct session *c);
+
+/* A transaction stands: the jobs that it has made begin. */
+void block_start_jobs(struct executor *s);
+
+/* The job of a session that waits for one is over. */
+void block_over(struct executor *s, struct session *c);
+
+/* The job that the running call has waited for; NULL: it has not. */
+struct block_job *block_answered(const struct call *c);
+
+/* The call has run again, whether it has taken the answer or not. */
+void block_forget_answer(struct executor *s, struct session *c);
+
+/* The server ends: those who wait for jobs are told so. */
+void block_end_jobs(struct executor *s);
+
 /* The moment has come that session_ops.block was told: the wait ends or, of a poll, goes on. */
 void block_timer(struct executor *s, struct session *c);
 

@@ -60,7 +60,9 @@ struct call {
     const struct error *write_err; /* why nothing can be written in this batch; code ST_OK: it can */
     bool serving; /* a blocked command gets another chance, because serving_key has something now */
     struct slice serving_key;
-    bool undo;      /* set by the handler: its reply stands, and nothing that it wrote does */
+    bool moved;           /* it goes on elsewhere, and is run again when that is over (block_for) ... */
+    int64_t elsewhere_us; /* ... which took so long; set by the handler then */
+    bool undo;            /* set by the handler: its reply stands, and nothing that it wrote does */
     bool script;    /* a script runs it: MONITOR and the slow log name no client, and replies have an order */
     bool all_of_it; /* set by the handler: it is a transaction of several commands, and says so if it fails */
 };

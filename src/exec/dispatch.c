@@ -154,8 +154,10 @@ static inline void keep_books(const struct call *call, int64_t start, uint64_t e
     struct executor *executor = call->executor;
     const struct command *cmd = call->cmd;
     int64_t end = clock_mono_us();
-    int64_t us = end - start;
+    int64_t us = end - start + call->elsewhere_us;
     executor->clock_us = end;
+    if (UNLIKELY(call->moved)) /* they are kept when it is run again */
+        return;
     books_add_call(&executor->books, command_index(cmd), us);
     if (UNLIKELY(call->reply->errors != errors_were || ends_outer))
         note_failed(call, call->reply->errors != errors_were);
@@ -254,6 +256,8 @@ struct command_result command_run(struct executor *executor, struct session *ses
                             .result = &result,
                             .write_err = write_err};
         run(&call, mark);
+        if (UNLIKELY(call.moved))
+            return result;
     }
     if (UNLIKELY(session->state.reply_mode != SESSION_REPLY_ON))
         silence(session, reply, mark);

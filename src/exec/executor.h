@@ -35,6 +35,8 @@ struct command;
 struct command_result;
 struct blocked;
 struct blocking;
+struct block_job;
+struct query_threads;
 struct http_api;
 struct slowlog;
 struct latency;
@@ -112,6 +114,7 @@ struct server {
     _Atomic uint32_t nmonitors;        /* of all executors */
     struct blocking *blocking;         /* clients that wait for keys; locks itself */
     _Atomic uint32_t nblocked;         /* how many those are */
+    struct query_threads *queries;     /* of query/; locks itself. NULL: there are none */
     struct slowlog *slowlog;           /* of stats/, as the next; locks itself */
     struct latency *latency;           /* locks itself */
     struct replicas *replicas;         /* of the database; NULL: it has none; locks itself */
@@ -153,6 +156,9 @@ struct executor {
     _Atomic uint32_t nmonitors; /* other threads read it */
     struct blocked *waiters;    /* its clients that wait for keys */
     uint32_t nwaiters;
+    struct blocked *job_waiters; /* those that wait for what another thread does (block_for) */
+    uint32_t njob_waiters;
+    bool jobs_due; /* some of those jobs may not have been started */
     enum pause_mode pause;
     int64_t pause_until_us; /* monotonic */
     /* The running transaction. */
@@ -184,6 +190,9 @@ struct executor {
        of its clients that monitor. */
     void (*look)(struct executor *s);
     void (*tell_monitors)(struct executor *s, struct slice line);
+    /* From another thread: a job is over, and this executor's thread calls fn with it. */
+    void (*job_over)(struct executor *s, struct block_job *job,
+                     void (*fn)(struct executor *s, struct block_job *job));
     /* A script has run for a while (run->slow_at_us): called now and then until it ends, and may end it
        (script_run_kill); then once more, when it has ended. NULL: nobody cares. */
     void (*script_slow)(struct executor *s, struct script_run *run);

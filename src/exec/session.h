@@ -78,6 +78,7 @@ struct session_state {
     const struct session_words *texts[SESSION_TEXTS]; /* NULL: "" */
     const struct command *last;                       /* the last command run, for CLIENT LIST */
     struct blocked *blocked;                          /* waits for a key, see block.h; NULL: it does not */
+    struct blocked *answered;                         /* what it waited for is done: its call runs again */
     struct txn_state txn;
     struct consistency consistency; /* what its reads may be served from */
     /* What it has written or seen, so far as that is known (replica/replicas.h). unplaced: it has written
@@ -94,6 +95,7 @@ struct session {
     struct session_state state;
     bool unix_socket;
     bool no_block; /* HTTP: a blocking command answers at once, as inside EXEC */
+    bool several;  /* HTTP: the running command is one of several of one request, none of which can wait */
     enum session_way way;
     char addr[112]; /* "127.0.0.1:5000", "/path:0" */
     char laddr[112];

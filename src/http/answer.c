@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "exec/auth.h"
+#include "exec/block.h"
 #include "http/batch_outcomes.h"
 #include "http/http_internal.h"
 
@@ -210,6 +211,7 @@ static bool is_for_all(const struct http_call *x)
 static struct command_result answer_call(struct http_api *api, struct session *s, struct http_call *x,
                                          const struct error *write_err)
 {
+    s->several = x->route->run && x->route->run != upstash_run;
     struct command_result result = (x->route->run ? x->route->run : http_run_command)(api, s, x, write_err);
     if (x->tells_read)
         http_tell_reads(s, x);
@@ -241,6 +243,11 @@ struct command_result http_answer(struct http_api *api, struct session *s, struc
     struct command_result result = {0};
     if (let_in(api, s, x, a) && http_begin_reads(s, x, a))
         result = answer_call(api, s, x, write_err);
+    if (block_waits_for_job(s)) { /* the request will be run again, and answered then */
+        json_reply_drop(&a->json);
+        s->request = NULL;
+        return result;
+    }
     end_answer(a);
     if (x->token_name)
         result.token = http_token_place(x, slice_of(out->p + a->start, out->len - a->start));

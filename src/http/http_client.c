@@ -5,6 +5,7 @@
 #include "http/http_client.h"
 
 #include "base/mem.h"
+#include "exec/block.h"
 #include "exec/executor.h"
 #include "http/api.h"
 #include "server/batch.h"
@@ -191,6 +192,8 @@ static struct command_result run(const struct batch_call *call, const struct err
         return say_continue(c);
     x->close |= client_is_last_call(c);
     struct command_result result = http_answer(api_of(c), &c->session, x, &c->out, write_err);
+    if (block_waits_for_job(&c->session))
+        return result;
     c->run.queued_us = 0;
     c->run.shape = (uint32_t)(http_dialect_of(x) | (x->request.method == HTTP_HEAD ? SHAPE_BODILESS : 0));
     if (x->close)

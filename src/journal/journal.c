@@ -270,6 +270,11 @@ enum status journal_store_open(const struct store_options *o, const struct journ
     return st;
 }
 
+struct store *journal_store_writer(struct store *s)
+{
+    return journal_store_of(s)->writer;
+}
+
 enum status journal_replay(struct store *s, const char *url, struct error *err)
 {
     struct journal_past past;

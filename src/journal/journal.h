@@ -93,6 +93,9 @@ struct journal_options {
 enum status journal_store_open(const struct store_options *o, const struct journal_options *j,
                                struct store **ret, struct error *err) MUST_CHECK;
 
+/* For store_options.beside of a further session: the one that writes. */
+struct store *journal_store_writer(struct store *s);
+
 /* For store_options.replay. */
 enum status journal_replay(struct store *s, const char *url, struct error *err) MUST_CHECK;
 

@@ -180,6 +180,28 @@ static void say_rewind(struct reply *r, size_t mark)
     j->out->len = mark;
 }
 
+/* Errors are for who asked, and are not said here: a twin needs none of what HTTP does with them. */
+static struct reply *twin(const struct reply *r, struct buf *out)
+{
+    struct json_reply *t = mem_zalloc(sizeof *t);
+    json_reply_init(t);
+    json_reply_begin(t, out, ((const struct json_reply *)r)->base64);
+    return &t->base;
+}
+
+static void end_twin(struct reply *r)
+{
+    close_whole(sink(r)); /* one that was not finished is of no use */
+    json_reply_release(sink(r));
+    mem_free(r);
+}
+
+static void say_made(struct reply *r, struct slice bytes)
+{
+    begin_value(sink(r));
+    buf_add_slice(sink(r)->out, bytes);
+}
+
 const struct reply_ops json_reply_ops = {
     .simple = say_simple,
     .error = say_error,
@@ -197,6 +219,9 @@ const struct reply_ops json_reply_ops = {
     .aggregate = say_aggregate,
     .begin_deferred = say_begin_deferred,
     .end_deferred = say_end_deferred,
+    .twin = twin,
+    .end_twin = end_twin,
+    .made = say_made,
     .mark = say_mark,
     .rewind = say_rewind,
 };
@@ -218,6 +243,11 @@ void json_reply_begin(struct json_reply *r, struct buf *out, bool base64)
     assert(r->depth == 0);
     r->out = out;
     r->base64 = base64;
+}
+
+void json_reply_drop(struct json_reply *r)
+{
+    r->depth = 0;
 }
 
 void json_reply_end(struct json_reply *r)

@@ -33,6 +33,9 @@ void json_reply_release(struct json_reply *r);
 /* What is said from here on is one value, appended to out. */
 void json_reply_begin(struct json_reply *r, struct buf *out, bool base64);
 
+/* The value is not wanted: forgets what is open. */
+void json_reply_drop(struct json_reply *r);
+
 /* The value is whole: closes what is open. */
 void json_reply_end(struct json_reply *r);
 

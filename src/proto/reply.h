@@ -11,6 +11,7 @@
 
 #include "base/slice.h"
 
+struct buf;
 struct reply;
 
 enum reply_kind { REPLY_ARRAY, REPLY_SET, REPLY_MAP, REPLY_PUSH }; /* a map of n takes 2n values */
@@ -32,6 +33,11 @@ struct reply_ops {
     void (*aggregate)(struct reply *r, enum reply_kind kind, size_t n);
     size_t (*begin_deferred)(struct reply *r); /* a mark for end_deferred; they nest */
     void (*end_deferred)(struct reply *r, size_t mark, enum reply_kind kind, size_t n);
+    /* A sink of the same kind over another buffer, where another thread makes a value; ending it makes that
+       whole and frees the sink. What is in the buffer then, `made` says here. */
+    struct reply *(*twin)(const struct reply *r, struct buf *out);
+    void (*end_twin)(struct reply *twin);
+    void (*made)(struct reply *r, struct slice bytes);
     size_t (*mark)(struct reply *r);              /* how much has been said */
     void (*rewind)(struct reply *r, size_t mark); /* takes back all that was said since */
 };
@@ -132,6 +138,21 @@ static inline void reply_set(struct reply *r, size_t n)
 static inline void reply_map(struct reply *r, size_t n)
 {
     r->ops->aggregate(r, REPLY_MAP, n);
+}
+
+static inline struct reply *reply_twin(const struct reply *r, struct buf *out)
+{
+    return r->ops->twin(r, out);
+}
+
+static inline void reply_end_twin(struct reply *twin)
+{
+    twin->ops->end_twin(twin);
+}
+
+static inline void reply_made(struct reply *r, struct slice bytes)
+{
+    r->ops->made(r, bytes);
 }
 
 static inline size_t reply_begin_deferred(struct reply *r)

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "base/mem.h"
 #include "base/num.h"
 
 /* The longest header: a kind, a 64-bit number, CR LF. */
@@ -188,6 +189,23 @@ static void say_rewind(struct reply *r, size_t mark)
     sink(r)->out->len = mark;
 }
 
+static struct reply *twin(const struct reply *r, struct buf *out)
+{
+    struct resp_reply *t = mem_zalloc(sizeof *t);
+    resp_reply_init(t, out, r->resp);
+    return &t->base;
+}
+
+static void end_twin(struct reply *r)
+{
+    mem_free(r);
+}
+
+static void say_made(struct reply *r, struct slice bytes)
+{
+    buf_add_slice(sink(r)->out, bytes);
+}
+
 static const struct reply_ops resp_ops = {
     .simple = say_simple,
     .error = say_error,
@@ -205,6 +223,9 @@ static const struct reply_ops resp_ops = {
     .aggregate = say_aggregate,
     .begin_deferred = say_mark,
     .end_deferred = say_end_deferred,
+    .twin = twin,
+    .end_twin = end_twin,
+    .made = say_made,
     .mark = say_mark,
     .rewind = say_rewind,
 };

@@ -80,6 +80,12 @@ static void run_call(struct worker *w, const struct batch_call *call, struct tra
     struct command_result result = c->protocol->run(call, write_err);
     if (w->legs.routed)
         legs_leave(w, call);
+    if (c->session.state.blocked && block_waits_for_job(&c->session)) {
+        c->out.len = start; /* it will be run again */
+        return;
+    }
+    if (c->session.state.answered)
+        block_forget_answer(&w->executor, &c->session);
     c->run.done = call->end;
     if (c->out.len != start)
         hold_reply(w, call, start, &result);
@@ -445,6 +451,8 @@ static void run_transaction(struct worker *w)
         executor_tell_others(&w->executor);
     else
         retry_later(w);
+    if (found == FOR_GOOD && w->executor.jobs_due)
+        block_start_jobs(&w->executor);
     transaction_progress(w);
     transaction_flush(w);
 }

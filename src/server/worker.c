@@ -169,6 +169,34 @@ static void receive_look(struct worker *w, struct message *m)
     w->told_to_look = true;
 }
 
+/* A job that a client of this worker waits for is over (exec/block.h). It is looked at when no transaction
+   runs and none is to be run again. */
+struct job_message {
+    struct message message;
+    struct worker_job job;
+};
+
+static void receive_job(struct worker *w, struct message *m)
+{
+    VEC_PUSH(w->jobs.items, w->jobs.len, w->jobs.cap) = ((struct job_message *)m)->job;
+    mem_free(m);
+}
+
+static void discard_job(struct message *m)
+{
+    const struct worker_job *j = &((struct job_message *)m)->job;
+    j->fn(NULL, j->job);
+    mem_free(m);
+}
+
+static void tend_jobs(struct worker *w)
+{
+    for (size_t i = 0; i < w->jobs.len; i++)
+        w->jobs.items[i].fn(&w->executor, w->jobs.items[i].job);
+    w->jobs.len = 0;
+}
+
+static const struct message_kind job_message = {receive_job, discard_job};
 static const struct message_kind monitor_line = {receive_line, discard_line};
 static const struct message_kind lines_lost = {receive_lines_lost, NULL};
 static const struct message_kind look_for_blocked = {receive_look, NULL};
@@ -215,6 +243,17 @@ static void tell_monitors(struct executor *s, struct slice line)
         mem_free(l);
         mailbox_post_once(&w->mailbox, &w->lines_lost);
     }
+    worker_wake(w);
+}
+
+static void job_over(struct executor *s, struct block_job *job,
+                     void (*fn)(struct executor *s, struct block_job *job))
+{
+    struct worker *w = s->worker;
+    struct job_message *m = mem_zalloc(sizeof *m);
+    m->message.kind = &job_message;
+    m->job = (struct worker_job){job, fn};
+    mailbox_post(&w->mailbox, &m->message);
     worker_wake(w);
 }
 
@@ -354,8 +393,10 @@ static enum status turn(struct worker *w, struct error *err)
     w->now_us = 0;
     if (event_base_loop(w->base, flags) < 0)
         return error_set(err, ST_INTERNAL, "the event loop failed: %s", strerror(errno));
-    if (!w->batch.pending)
+    if (!w->batch.pending) {
+        tend_jobs(w);
         gather_ready(w);
+    }
     transaction_run_batch(w);
     tend_waiting(w);
     if (w->sweep_due && !w->batch.pending) {
@@ -402,6 +443,7 @@ static enum status wind_up(struct worker *w, struct error *err)
     event_del(w->sweep_timer);
     /* What has been sent is read and answered; then nothing more is. */
     enum status st = end_pending(w, err);
+    block_end_jobs(&w->executor);
     worker_arm(w->pause_timer, 0);
     if (st == ST_OK)
         st = turn(w, err);
@@ -472,6 +514,7 @@ enum status worker_new(struct workers *workers, struct engine *engine, struct wo
     w->executor.config_changed = config_changed;
     w->executor.look = look;
     w->executor.tell_monitors = tell_monitors;
+    w->executor.job_over = job_over;
     w->executor.worker = w;
     executor_init(&w->executor, &workers->server, workers->config, engine);
     w->hashes = hashes_new(engine_view(engine));
@@ -528,6 +571,9 @@ void worker_free(struct worker *w)
         client_kill((struct client *)w->executor.first);
     batch_release(&w->batch);
     worker_free_dead(w);
+    for (size_t i = 0; i < w->jobs.len; i++)
+        w->jobs.items[i].fn(NULL, w->jobs.items[i].job);
+    mem_free(w->jobs.items);
     mailbox_release(&w->mailbox);
     handshakes_release(&w->handshakes);
     free_event(w->tick);

@@ -35,6 +35,12 @@ struct arrival {
     int listener;
 };
 
+/* A job that is over, and what is to be called with it (executor->job_over). */
+struct worker_job {
+    struct block_job *job;
+    void (*fn)(struct executor *s, struct block_job *job);
+};
+
 struct worker {
     struct workers *workers;
     struct executor executor;
@@ -69,6 +75,10 @@ struct worker {
     struct worker_undo undo;
     struct legs legs;
     struct sweeper sweeper;
+    struct {
+        struct worker_job *items;
+        size_t len, cap;
+    } jobs;                                 /* that are over */
     struct client_vec flush;                /* clients whose output may leave now */
     struct client_vec unread;               /* clients that have sent something while a batch is pending */
     struct client_list ready, paused, dead; /* by state */

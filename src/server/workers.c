@@ -137,6 +137,8 @@ enum status workers_run(struct workers *t, struct error *err)
     run_worker(t->workers[0]);
     for (uint32_t i = 1; i < started; i++)
         pthread_join(t->threads[i], NULL);
+    if (t->server.queries) /* nothing is frozen for them any more */
+        query_threads_stop(t->server.queries);
     /* One session makes durable what all of them have committed. */
     enum status synced = engine_sync(t->workers[0]->executor.engine, err);
     if (t->failure.code != ST_OK)
@@ -187,16 +189,30 @@ void workers_use_replicas(struct workers *t, struct replicas *r, struct engine *
             worker_add_engine(t->workers[i], engines[i * each + j]);
 }
 
+void workers_use_queries(struct workers *t, query_open_fn *open, void *arg)
+{
+    const struct query_threads_options o = {
+        .threads = (uint32_t)t->config->sql_threads,
+        .databases = (uint32_t)t->config->databases,
+        .open = open,
+        .open_arg = arg,
+    };
+    t->server.queries = query_threads_new(&o);
+}
+
 void workers_free(struct workers *t)
 {
     if (!t)
         return;
     listeners_close(t);
+    if (t->server.queries)
+        query_threads_stop(t->server.queries);
     for (uint32_t i = 0; i < t->n; i++)
         worker_free(t->workers[i]);
     stats_release(&t->server);
     running_release(&t->server);
     script_cache_free(t->server.script_cache);
+    query_threads_free(t->server.queries);
     server_release(&t->server);
     pthread_cond_destroy(&t->changed);
     pthread_mutex_destroy(&t->lock);

@@ -25,6 +25,7 @@
 
 #include "base/status.h"
 #include "config/config.h"
+#include "query/threads.h"
 
 struct engine;
 struct protocol;
@@ -43,6 +44,9 @@ enum status workers_new(struct config *config, const struct protocol *const *pro
    engines[i * each] on, in the order of r, which it borrows as well. */
 void workers_use_replicas(struct workers *t, struct replicas *r, struct engine *const *engines,
                           uint32_t each);
+
+/* Before workers_run: there are threads for long queries, with sessions that open(arg) opens. */
+void workers_use_queries(struct workers *t, query_open_fn *open, void *arg);
 
 /* Serves until workers_stop, SHUTDOWN or a failure; then sends the replies that are still to be sent (not for
    ever) and makes what was committed durable. */

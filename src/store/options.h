@@ -35,6 +35,10 @@ struct store_options {
        has had the tables meanwhile: then everything is ST_LOCKED from there on. */
     bool journaled;
     struct store *beside;
+    /* One more session beside one that writes: it only reads, and takes no lock of its own. Each of its
+       snapshots tells whether the tables were still ours (store_confirm). beside is looked at while it opens.
+     */
+    bool peeks;
     /* On a database server, of a store that writes: called when the store enters the tables, because a server
        that did not end well may have left a journal (journal/journal.h has the function). */
     store_replay_fn *replay;

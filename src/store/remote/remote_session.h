@@ -20,6 +20,9 @@ enum status rlock_outwait(struct rstore *s, struct error *err) MUST_CHECK;
 /* The same on a new connection in the place of a lost one, without waiting. */
 enum status rlock_again(struct rstore *s, struct error *err) MUST_CHECK;
 
+/* Of a session that peeks: whether the tables were ours in what the running transaction sees. */
+enum status rlock_confirm(struct rstore *s, struct error *err) MUST_CHECK;
+
 /* ---- remote_shared.c ---- */
 
 int64_t rshared_now_us(const struct store *s);

@@ -171,6 +171,8 @@ enum status rstore_connected(struct rstore *s, struct error *err)
 static enum status do_confirm(struct store *base, struct error *err)
 {
     struct rstore *s = rstore_of(base);
+    if (s->peeks)
+        return rlock_confirm(s, err);
     if (!s->lease || lease_holds(s->lease, clock_boot_us()))
         return ST_OK;
     if (s->conn && !remote_idle(s->conn))
@@ -652,6 +654,7 @@ enum status remote_store_open(const struct store_options *o, struct store **ret,
     s->read_only = true; /* until it is ours to write */
     s->snapshots = o->read_only;
     s->beside = o->beside && !o->replica;
+    s->peeks = o->peeks;
     s->fenced = s->beside || o->journaled;
     enum status st = o->replica            ? open_replica(s, o, err)
                      : o->use != USE_FULLY ? open_reader(s, o, err)

@@ -63,7 +63,8 @@ struct rstore {
     struct lease *lease;     /* that one, or of the session that this one reads beside; NULL: it needs none */
     store_replay_fn *replay; /* what a server that did not end well left in the journal */
     bool holds;              /* this connection has a lock that keeps others out, and they are ours */
-    bool beside;             /* only reads, beside the session that has them */
+    bool beside;             /* only reads, beside the session that has them ... */
+    bool peeks;              /* ... and without a lock of its own */
     bool fenced; /* what is remembered outlives a connection, if no other server has had the tables
                     meanwhile */
     /* Of a store with a journal: see remote_journal.c and remote_apply.c. */
