@@ -32,6 +32,7 @@ extern const struct command lcs_commands[];
 extern const struct command object_commands[];
 extern const struct command range_commands[];
 extern const struct command row_commands[];
+extern const struct command row_query_commands[];
 extern const struct command scan_commands[];
 extern const struct command script_commands[];
 extern const struct command server_commands[];

@@ -52,6 +52,7 @@ static const struct command *const families[] = {
     script_commands,
     function_commands,
     row_commands,
+    row_query_commands,
     table_commands,
     NULL,
 };
