@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "table/catalog_internal.h"
+#include "table/check.h"
 #include "table/names.h"
 
 #define KEPT_TABLES 1024 /* decoded ones that the running call does not use */
@@ -16,7 +17,8 @@ struct known {
     struct known *next; /* of those that are out of the map */
     uint64_t call;
     struct table table;
-    struct slice json; /* that it was decoded from */
+    struct slice json;     /* that it was decoded from */
+    struct checks *checks; /* compiled when a row is first checked */
     struct arena arena;
 };
 
@@ -28,6 +30,7 @@ struct catalog *catalog_new(void)
 static void known_free(struct catalog *c, struct known *k)
 {
     c->bytes -= sizeof *k + 2 * k->json.n;
+    checks_free(k->checks);
     arena_release(&k->arena);
     mem_free(k);
 }
@@ -184,6 +187,16 @@ enum status table_open(struct catalog *c, struct view *v, uint32_t db, struct sl
     set_place(k, r, db);
     *ret = &k->table;
     return ST_OK;
+}
+
+bool table_check(const struct table *t, const struct value *values, struct fault *fault)
+{
+    if (t->schema.nchecks == 0)
+        return true;
+    struct known *k = (struct known *)((uintptr_t)t - offsetof(struct known, table));
+    if (!k->checks)
+        k->checks = checks_new(&k->table.schema, fault);
+    return k->checks && checks_run(k->checks, values, fault);
 }
 
 /* ---- names ---- */

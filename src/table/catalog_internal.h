@@ -17,4 +17,7 @@ struct catalog {
     struct buf value;
 };
 
+/* Whether a row with these values passes the CHECKs of its table, which table_open gave. */
+bool table_check(const struct table *t, const struct value *values, struct fault *fault);
+
 #endif

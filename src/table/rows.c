@@ -103,7 +103,7 @@ bool rows_check(struct rows *r, const struct value *values, struct fault *fault)
         if (s->columns[i].not_null && values[i].kind == VALUE_NULL)
             return fault_set(fault, FAULT_CONSTRAINT, "%.*s is NOT NULL", (int)s->columns[i].name.n,
                              s->columns[i].name.p);
-    return true;
+    return table_check(r->table, values, fault);
 }
 
 int64_t rows_next_version(struct rows *r, const struct stored *old)
