@@ -22,6 +22,7 @@
 #include "config/config.h"
 #include "exec/command.h"
 #include "http/http_client.h"
+#include "query/query.h"
 #include "replica/urls.h"
 #include "server/workers.h"
 #include "sessions.h"
@@ -440,6 +441,7 @@ int main(int argc, char **argv)
     if (strcmp(command, "commands") == 0)
         return cmd_commands(argc - 2);
     bool named = argc > 1 && strcmp(command, "serve") == 0;
+    query_count_memory();
     if (argc > 1 && !named && command[0] != '-' && !may_be_config_file(command)) {
         fprintf(stderr, "larder: there is no command \"%s\"; larder --help lists them\n", command);
         return EXIT_USAGE;

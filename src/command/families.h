@@ -41,6 +41,7 @@ extern const struct command set_algebra_commands[];
 extern const struct command list_commands[];
 extern const struct command list_move_commands[];
 extern const struct command sort_commands[];
+extern const struct command sql_commands[];
 extern const struct command string_commands[];
 extern const struct command table_commands[];
 extern const struct command wait_commands[];

@@ -55,9 +55,9 @@ static void add_row(struct buf *out, const struct command *c, const struct comma
     buf_addf(out, "` | ");
     add_arity(out, c, parent ? 2 : 1);
     buf_addf(out, " | %s | %s | %s | %s |\n", c->summary, c->complexity,
-             c->flags & CMD_MAY_WRITE  ? "writes"
-             : c->flags & CMD_READONLY ? "reads"
-                                       : "",
+             c->flags & CMD_MAY_WRITE || c->may_write ? "writes"
+             : c->flags & CMD_READONLY                ? "reads"
+                                                      : "",
              c->since);
 }
 

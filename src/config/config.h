@@ -93,6 +93,8 @@ struct config {
     uint64_t sql_timeout_ms;
     uint64_t sql_max_result;
     uint64_t sql_max_wal;
+    uint64_t sql_memory; /* of each query */
+    int64_t sql_inline_rows, sql_write_rows;
     /* insight */
     int64_t loglevel; /* enum log_level */
     char *logfile;

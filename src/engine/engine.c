@@ -307,6 +307,11 @@ void engine_mark(struct engine *e)
     view_mark(v);
 }
 
+bool engine_is_marked(const struct engine *e)
+{
+    return e->view.mark.on;
+}
+
 void engine_forget_mark(struct engine *e)
 {
     view_forget_mark(&e->view);

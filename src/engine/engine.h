@@ -114,6 +114,7 @@ void engine_step(struct engine *e);
    it scans: that is a savepoint of the store. */
 void engine_mark(struct engine *e);
 void engine_forget_mark(struct engine *e);
+bool engine_is_marked(const struct engine *e);
 enum status engine_undo_to_mark(struct engine *e) MUST_CHECK;
 
 /* The running batch conflicts with another writer (ST_CONFLICT): it cannot be committed. Its commands'

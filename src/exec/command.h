@@ -187,7 +187,16 @@ struct command {
     /* Of one that stands in front of another command and says how that is read (LARDER.READ): where that
        begins among the arguments, 0 when they make no sense. NULL: it stands for itself. */
     int (*reads_as)(const struct slice *argv, int argc, struct consistency *ret);
+    /* Of one that is neither CMD_WRITE nor CMD_READONLY because its arguments decide (SQL): whether it may
+       write with these. NULL: its flags tell. */
+    bool (*may_write)(const struct slice *argv, int argc);
 };
+
+/* Whether a command writes by itself, or may do so with these arguments. */
+static inline bool command_writes(const struct command *cmd, const struct slice *argv, int argc)
+{
+    return (cmd->flags & CMD_WRITE) || (cmd->may_write && cmd->may_write(argv, argc));
+}
 
 /* By name, case ignored; NULL when there is none. */
 const struct command *command_find(struct slice name);

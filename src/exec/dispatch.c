@@ -61,7 +61,8 @@ static bool no_database(const struct executor *executor, const struct command *c
 {
     uint32_t reads = CMD_READONLY | CMD_RUNS_SCRIPT | CMD_SCRIPTS | CMD_LIBRARIES;
     uint32_t needs = executor->unreadable ? CMD_WRITE | reads : CMD_WRITE;
-    return write_err && write_err->code != ST_OK && (cmd->flags & needs);
+    return write_err && write_err->code != ST_OK &&
+           ((cmd->flags & needs) || (executor->unreadable && cmd->may_write));
 }
 
 /* A refused EXEC ends its transaction, and says so in its own words. */
@@ -389,7 +390,8 @@ bool command_may_write(const struct session *session, const struct command *cmd,
 {
     if (cmd && cmd->subs && argc > 1)
         cmd = command_find_sub(cmd, argv[1]);
-    return cmd && ((cmd->flags & CMD_MAY_WRITE) || txn_may_write(session, cmd));
+    return cmd && ((cmd->flags & CMD_MAY_WRITE) || txn_may_write(session, cmd) ||
+                   (cmd->may_write && cmd->may_write(argv, argc)));
 }
 
 bool command_goes_outside(const struct session *session, const struct command *cmd, const struct slice *argv,

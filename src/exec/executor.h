@@ -29,6 +29,7 @@
 #define REDIS_VERSION_NUM (7 << 16 | 0 << 8 | 15)
 
 struct catalog;
+struct query_engine;
 struct engine;
 struct view;
 struct command;
@@ -139,9 +140,10 @@ struct executor {
     struct server *server;
     uint32_t index; /* in server->executors */
     struct config *config;
-    struct http_api *http;   /* the HTTP API's own; NULL: it is not spoken */
-    struct catalog *catalog; /* the tables that it knows, of table/; NULL: none was asked for yet */
-    struct scripts *scripts; /* its interpreters, of script/; NULL: no script has come yet */
+    struct http_api *http;      /* the HTTP API's own; NULL: it is not spoken */
+    struct query_engine *query; /* what runs SQL, of query/; NULL: none was asked for yet */
+    struct catalog *catalog;    /* the tables that it knows, of table/; NULL: none was asked for yet */
+    struct scripts *scripts;    /* its interpreters, of script/; NULL: no script has come yet */
     /* Engines. */
     struct engine *engines[ENGINES_MAX];
     uint32_t nengines;

@@ -145,8 +145,9 @@ bool txn_queue(struct session *s, const struct command *cmd, const struct slice 
     for (int i = 0; i < argc; i++)
         copy[i] = arena_copy(&t->arena, argv[i]);
     VEC_PUSH(t->queue, now->nqueue, t->queue_cap) = (struct queued){cmd, copy, argc};
-    now->writes |= (cmd->flags & CMD_MAY_WRITE) != 0;
-    now->must_write |= (cmd->flags & CMD_WRITE) != 0;
+    bool writes = command_writes(cmd, argv, argc);
+    now->writes |= writes || (cmd->flags & CMD_MAY_WRITE);
+    now->must_write |= writes;
     now->outside |= (cmd->flags & CMD_OUTSIDE) != 0;
     now->stops_workers |= (cmd->flags & CMD_STOPS_WORKERS) != 0;
     return true;

@@ -52,8 +52,9 @@ static bool find_command(struct http_call *x, struct words *w)
         return false;
     }
     x->only_reads &= cmd && reads_only(cmd);
-    x->writes |= cmd && (cmd->flags & CMD_MAY_WRITE);
-    x->must_write |= cmd && (cmd->flags & CMD_WRITE);
+    bool writes = cmd && command_writes(cmd, w->argv, w->argc);
+    x->writes |= writes || (cmd && (cmd->flags & CMD_MAY_WRITE));
+    x->must_write |= writes;
     x->outside |= cmd && (cmd->flags & CMD_OUTSIDE);
     x->stops_workers |= cmd && (cmd->flags & CMD_STOPS_WORKERS);
     return true;

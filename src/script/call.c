@@ -68,7 +68,8 @@ static const struct command *find(const struct slice *argv, int argc)
 }
 
 /* Why a script may not run the command, in Redis' order of checks; NULL: it may. */
-static const char *refusal(const struct script_run *run, const struct command *cmd, int argc)
+static const char *refusal(const struct script_run *run, const struct command *cmd, const struct slice *argv,
+                           int argc)
 {
     if (!cmd)
         return ERR_UNKNOWN;
@@ -76,7 +77,7 @@ static const char *refusal(const struct script_run *run, const struct command *c
         return ERR_ARITY;
     if (cmd->flags & CMD_NOSCRIPT)
         return ERR_NOSCRIPT;
-    if ((cmd->flags & CMD_WRITE) && run->only_reads)
+    if (run->only_reads && command_writes(cmd, argv, argc))
         return ERR_READ_ONLY;
     return NULL;
 }
@@ -110,7 +111,7 @@ static void run_command(struct script_run *run, struct scripts *s, const struct 
     s->reply.base.resp = run->resp;
     call.reply = &s->reply.base;
     call.script = true;
-    if (cmd->flags & CMD_WRITE) {
+    if (command_writes(cmd, s->argv, argc)) {
         if (call.write_err && call.write_err->code != ST_OK) {
             reply_status(call.reply, call.write_err->code, call.write_err);
             count_refusal(run, cmd, call.reply->code);
@@ -143,7 +144,7 @@ static bool run_inside(lua_State *L)
         interp_push_error(L, slice_str(why));
         return true;
     }
-    why = refusal(run, cmd = find(s->argv, argc), argc);
+    why = refusal(run, cmd = find(s->argv, argc), s->argv, argc);
     if (why) {
         interp_push_error(L, slice_str(why));
         interp_mark_told(L);

@@ -15,6 +15,7 @@
 #include "engine/recent.h"
 #include "exec/block.h"
 #include "exec/command.h"
+#include "query/query.h"
 #include "replica/replicas.h"
 #include "server/worker_internal.h"
 #include "script/scripts.h"
@@ -598,6 +599,7 @@ void worker_free(struct worker *w)
     mem_free(w->unread.items);
     protocols_end(w);
     hashes_free(w->hashes);
+    query_engine_free(w->executor.query);
     catalog_free(w->executor.catalog);
     scripts_free(w->executor.scripts);
     executor_release(&w->executor);

@@ -26,6 +26,10 @@ static const struct {
     [FAULT_BAD_TOKEN] = {"BADTOKEN", "bad_cursor", 400},
     [FAULT_BUILDING] = {"BUILDING", "building", 409},
     [FAULT_REFUSED] = {"REFUSED", "refused", 409},
+    [FAULT_SQL] = {"SQL", "sql_error", 400},
+    [FAULT_TIMEOUT] = {"SQL", "sql_timeout", 504},
+    [FAULT_TOO_LARGE] = {"SQL", "result_too_large", 413},
+    [FAULT_CANCELLED] = {"SQL", "cancelled", 409},
 };
 
 /* One line of UTF-8: control characters become spaces, bytes that are no character question marks; a
