@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "base/mem.h"
-#include "table/ddl_internal.h"
+#include "table/text/ddl.h"
 
 /* Steps of SQLite's machine that one expression may take: more than any without loops needs. */
 #define STEPS_MAX 1000000

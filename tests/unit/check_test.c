@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "check.h"
-#include "table/ddl.h"
+#include "table/text/ddl.h"
 
 static struct arena arena;
 static struct fault fault;

@@ -1,5 +1,5 @@
 /* The words that describe tables: what they make, and what is refused with which words. */
-#include "table/ddl.h"
+#include "table/text/ddl.h"
 
 #include <time.h>
 

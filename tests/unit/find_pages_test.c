@@ -3,7 +3,7 @@
    come and go between two pages. */
 #include "base/rand.h"
 #include "check.h"
-#include "table/ddl.h"
+#include "table/text/ddl.h"
 #include "table/find_internal.h"
 #include "unit/world.h"
 

@@ -3,7 +3,7 @@
 #include "command/families.h"
 #include "command/table/table_common.h"
 #include "exec/args.h"
-#include "table/ddl.h"
+#include "table/text/ddl.h"
 
 /* ---- TABLE.CREATE ---- */
 

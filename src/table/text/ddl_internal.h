@@ -1,6 +1,6 @@
 /* Reading the texts that describe tables: tokens, and what columns, keys and indexes have in common. */
-#ifndef LARDER_TABLE_DDL_INTERNAL_H
-#define LARDER_TABLE_DDL_INTERNAL_H
+#ifndef LARDER_TABLE_TEXT_DDL_INTERNAL_H
+#define LARDER_TABLE_TEXT_DDL_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,9 +70,6 @@ bool lex_literal(struct lexer *l, struct value *ret);
 /* What stands in brackets, up to the one that closes: white space and comments as one space each. The current
    token is the opening bracket. */
 bool lex_brackets(struct lexer *l, struct slice *ret);
-
-/* Which columns an expression names, by place. False: it is none that lex_brackets gives. */
-bool ddl_uses(struct slice expression, const struct schema *s, bool *ret_used);
 
 /* ---- parts of descriptions (ddl.c) ---- */
 

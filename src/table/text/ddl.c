@@ -1,10 +1,9 @@
-#include "table/ddl.h"
+#include "table/text/ddl.h"
 
 #include <stdio.h>
 
 #include "table/check.h"
-#include "table/ddl_internal.h"
-#include "table/schema_internal.h"
+#include "table/text/ddl_internal.h"
 
 /* Room for one more item behind n in an arena: it doubles whenever n is a power of two. */
 static void *room(struct arena *arena, void *items, size_t n, size_t size)

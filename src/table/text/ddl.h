@@ -17,8 +17,8 @@
    are forgotten.
 
    A text has at most 256 KiB; the time is that of its length. */
-#ifndef LARDER_TABLE_DDL_H
-#define LARDER_TABLE_DDL_H
+#ifndef LARDER_TABLE_TEXT_DDL_H
+#define LARDER_TABLE_TEXT_DDL_H
 
 #include <stdbool.h>
 
@@ -50,6 +50,9 @@ enum alter_kind {
    renaming one of a table over hashes (it is the field of that name). */
 bool ddl_alter(struct slice text, const struct schema *s, struct arena *arena, struct schema *ret,
                enum alter_kind *ret_kind, uint16_t *ret_number, struct fault *fault);
+
+/* Which columns an expression names, by place. False: it is none that a CHECK can have. */
+bool ddl_uses(struct slice expression, const struct schema *s, bool *ret_used);
 
 /* The statements of SQL that change tables. False with no fault: it is none of them. */
 enum ddl_kind {

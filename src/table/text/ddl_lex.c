@@ -1,6 +1,7 @@
 /* Tokens of the texts that describe tables. */
 #include "proto/json.h"
-#include "table/ddl_internal.h"
+#include "table/text/ddl.h"
+#include "table/text/ddl_internal.h"
 
 #define DDL_TEXT_MAX 262144 /* several times what a schema may be */
 #define BRACKETS_MAX 64     /* within each other */

@@ -1,6 +1,6 @@
 /* TABLE.ALTER: one alteration of a schema. */
-#include "table/ddl.h"
-#include "table/ddl_internal.h"
+#include "table/text/ddl.h"
+#include "table/text/ddl_internal.h"
 
 struct alteration {
     struct lexer l;
