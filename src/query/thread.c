@@ -191,7 +191,7 @@ static void run_job(struct query_thread *t, struct query_job *j)
     }
     if (st == ST_LOCKED || st == ST_CORRUPT) /* the session is good for nothing any more */
         close_session(t);
-    j->late = st != ST_OK && clock_mono_us() >= j->deadline_us;
+    j->late |= st != ST_OK && clock_mono_us() >= j->deadline_us;
     j->status = st;
 }
 
@@ -225,7 +225,7 @@ static void count(struct query_threads *p, const struct query_job *j)
         return;
     p->stats.timed_out += j->late;
     p->stats.failed += j->status != ST_OK && !j->late;
-    p->stats.done += j->status == ST_OK;
+    p->stats.done += j->status == ST_OK && !j->late;
 }
 
 void *query_thread_run(void *arg)

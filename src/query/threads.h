@@ -116,7 +116,7 @@ struct query_job {
     struct query_job *next;
     bool queued;
     /* Its thread's, until it is over. */
-    bool late;
+    bool late; /* its time was up: the pool finds out, or its kind says so */
     enum status status;
     struct error err;
 };

@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "exec/command.h"
 #include "exec/executor.h"
+#include "query/threads.h"
 #include "stats/replication.h"
 #include "stats/stats.h"
 #include "stats/sums.h"
@@ -119,7 +120,7 @@ static void info_clients(struct call *c, const struct sums *t, struct buf *out)
     add_u64(out, "connected_clients", t->nsessions);
     add_i64(out, "cluster_connections", 0);
     add_i64(out, "maxclients", c->executor->config->maxclients);
-    add_i64(out, "blocked_clients", t->nwaiters);
+    add_i64(out, "blocked_clients", t->nwaiters + t->njob_waiters);
     add_i64(out, "tracking_clients", 0);
     add_i64(out, "clients_in_timeout_table", 0);
 }
@@ -368,9 +369,27 @@ static void add_workers(const struct server *all, struct buf *out)
         const struct executor *s = all->executors[i];
         uint64_t commands = s->stats.commands + books_calls(&s->books);
         buf_addf(out, "worker%u:clients=%u,blocked=%u,commands=%llu,batches=%llu\r\n", i, s->nsessions,
-                 s->nwaiters, (unsigned long long)commands,
+                 s->nwaiters + s->njob_waiters, (unsigned long long)commands,
                  (unsigned long long)engine_get_stats(s->engine)->batches);
     }
+}
+
+static void add_queries(const struct server *all, struct buf *out)
+{
+    struct query_stats q = {0};
+    if (!all->queries)
+        return;
+    query_threads_stats(all->queries, &q);
+    add_u64(out, "sql_threads", q.threads);
+    add_u64(out, "sql_queries_running", q.running);
+    add_u64(out, "sql_queries_waiting", q.waiting);
+    add_u64(out, "sql_queries_done", q.done);
+    add_u64(out, "sql_queries_failed", q.failed);
+    add_u64(out, "sql_queries_cancelled", q.cancelled);
+    add_u64(out, "sql_queries_timed_out", q.timed_out);
+    add_u64(out, "sql_queries_refused", q.refused);
+    add_times(out, "sql_query", q.us);
+    add_times(out, "sql_snapshot", q.open_us);
 }
 
 static void info_larder(struct call *c, const struct sums *t, struct buf *out)
@@ -385,6 +404,7 @@ static void info_larder(struct call *c, const struct sums *t, struct buf *out)
     add_text(out, "durability", durabilities[config->durability]);
     add_workers(c->executor->server, out);
     add_store(c, t, out);
+    add_queries(c->executor->server, out);
     add_u64(out, "cache_budget_bytes", t->cache_budget);
     add_u64(out, "cache_bytes", rows->bytes);
     add_u64(out, "cache_rows", rows->rows);

@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "exec/command.h"
 #include "exec/executor.h"
+#include "query/threads.h"
 #include "script/running.h"
 #include "proto/prometheus.h"
 #include "stats/replication.h"
@@ -26,6 +27,7 @@
 /* Powers of two: 1 µs to 8.7 s for commands, 16 µs to 17 s and two steps each for what waits for a disk. */
 static const struct prom_buckets COMMAND_TIMES = {0, 23, HISTOGRAM_STEPS, true};
 static const struct prom_buckets DISK_TIMES = {4, 24, HISTOGRAM_STEPS / 2, true};
+static const struct prom_buckets LONG_TIMES = {6, 28, HISTOGRAM_STEPS, true};
 static const struct prom_buckets BATCH_SIZES = {0, 14, HISTOGRAM_STEPS, false};
 
 #define BACKLOG_MAX 1000
@@ -273,6 +275,26 @@ static void add_scripts(struct prom *p, const struct executor *s)
             ran.killed);
 }
 
+static void add_queries(struct prom *p, const struct executor *s)
+{
+    static const char *const states[] = {"running", "waiting"};
+    static const char *const ends[] = {"done", "failed", "cancelled", "timed_out", "refused"};
+    struct query_stats q = {0};
+    if (s->server->queries)
+        query_threads_stats(s->server->queries, &q);
+    const uint64_t now[] = {q.running, q.waiting};
+    const uint64_t ended[] = {q.done, q.failed, q.cancelled, q.timed_out, q.refused};
+    gauge(p, "larder_sql_threads", "How many long queries may run at once (sql-threads).", q.threads);
+    labelled(p, "larder_sql_queries", PROM_GAUGE, "Long queries: on a thread, and those that wait for one.",
+             "state", states, now, sizeof states / sizeof *states);
+    labelled(p, "larder_sql_queries_total", PROM_COUNTER, "Long queries that have ended, by how.", "end",
+             ends, ended, sizeof ends / sizeof *ends);
+    histogram(p, "larder_sql_query_duration_seconds", "Time of long queries, from their command on.", q.us,
+              &LONG_TIMES);
+    histogram(p, "larder_sql_snapshot_seconds", "Time until a long query had its snapshot.", q.open_us,
+              &LONG_TIMES);
+}
+
 /* ---- connections ---- */
 
 static void add_connections(struct prom *p, const struct executor *s, const struct sums *t)
@@ -296,7 +318,8 @@ static void add_connections(struct prom *p, const struct executor *s, const stru
              "Connections that the server closed, by reason.", "reason", closures, t->stats.closed, CLOSURES);
     gauge(p, "larder_connections_max", "How many there may be (maxclients).",
           (uint64_t)s->config->maxclients);
-    gauge(p, "larder_connections_blocked", "Clients that wait in a blocking command.", t->nwaiters);
+    gauge(p, "larder_connections_blocked", "Clients that wait in a blocking command.",
+          t->nwaiters + t->njob_waiters);
     counter(p, "larder_network_received_bytes_total", "Bytes read from clients.", t->stats.net_in);
     counter(p, "larder_network_sent_bytes_total", "Bytes sent to clients.", t->stats.net_out);
 }
@@ -353,6 +376,7 @@ void metrics_render(struct executor *s, struct buf *out)
     add_cache(&p, &t);
     add_memory(&p, s, &t);
     add_scripts(&p, s);
+    add_queries(&p, s);
     add_connections(&p, s, &t);
     add_expiry(&p, &t);
     add_backlog(&p, s);

@@ -119,6 +119,7 @@ void sums_gather(struct server *all, struct sums *ret)
         ret->client_memory += executor_client_memory(s);
         ret->nsessions += s->nsessions;
         ret->nwaiters += s->nwaiters;
+        ret->njob_waiters += s->njob_waiters;
     }
 }
 

@@ -17,7 +17,7 @@ struct sums {
     size_t cache_budget;
     struct engine_memory memory;
     size_t client_memory;
-    uint32_t nsessions, nwaiters;
+    uint32_t nsessions, nwaiters, njob_waiters;
 };
 
 /* What scripts take. A worker's libraries are those that it has seen last: of all workers, the most. */

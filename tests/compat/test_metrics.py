@@ -24,6 +24,8 @@ NOT_SHOWN = {
     "process_start_time_seconds", "process_threads", "process_virtual_memory_bytes", "larder_replica_connected",
     "larder_replica_failures_total", "larder_script_memory_bytes", "larder_scripts_cached", "larder_functions",
     "larder_function_libraries", "larder_scripts_busy_total", "larder_scripts_killed_total",
+    "larder_sql_threads", "larder_sql_queries", "larder_sql_queries_total", "larder_sql_query_duration_seconds",
+    "larder_sql_snapshot_seconds",
 }  # fmt: skip
 
 
