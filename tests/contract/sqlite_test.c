@@ -316,6 +316,34 @@ static void migrations_are_all_or_nothing(void)
     CHECK_EQ(outside_i64("SELECT count(*) FROM larder_keys"), 1);
 }
 
+/* A file of version 1, with data, becomes one of this version
+   where it is. */
+static void version_1_is_migrated(void)
+{
+    struct sqlite_options o = {.path = place.path, .cache_bytes = 1 << 20};
+    struct sqlite *c = NULL;
+    REQUIRE_OK(sqlite_open(&o, &c, &err), &err);
+    REQUIRE_OK(schema_migrate(c, schema_steps, 1, &err), &err);
+    sqlite_close(c);
+    outside("INSERT INTO larder_db SELECT value, value, value = 0, 0 FROM json_each('[0,1,2,3,4,5,6,7,8,9,10,"
+            "11,12,13,14,15]');"
+            "UPDATE larder_meta SET value = 16 WHERE name = 'next_db_number';"
+            "INSERT INTO larder_key VALUES (1, 0, x'6b', 1, 0, 0, 0, 7, 0, x'76')");
+    CHECK_EQ(outside_i64("SELECT count(*) FROM sqlite_schema WHERE name = 'larder_row'"), 0);
+    open_store();
+    struct rows r = {0};
+    CHECK(get_key(s, 0, SLICE("k"), &r));
+    rows_release(&r);
+    struct key_row t = {.key = SLICE("t"), .type = ROW_TABLE, .id = 1, .value = SLICE("{}"), .version = 1};
+    REQUIRE_OK(put_key_now(s, &t, &err), &err);
+    close_store();
+    CHECK_EQ(outside_i64("SELECT value FROM larder_meta WHERE name = 'schema_version'"), SCHEMA_VERSION);
+    CHECK_EQ(
+        outside_i64("SELECT count(*) FROM larder_row") + outside_i64("SELECT count(*) FROM larder_entry"), 0);
+    CHECK_EQ(outside_i64("SELECT count(*) FROM larder_keys WHERE key = 'k' AND type = 'string'"), 1);
+    CHECK_EQ(outside_i64("SELECT count(*) FROM larder_keys WHERE key = 't' AND type = 'table'"), 1);
+}
+
 static void lives_beside_other_tables(void)
 {
     outside("CREATE TABLE mine (a); INSERT INTO mine VALUES (1)");
@@ -497,6 +525,7 @@ int main(int argc, char **argv)
     IN_NEW_PLACE(more_databases_later);
     IN_NEW_PLACE(a_newer_version_is_refused);
     IN_NEW_PLACE(migrations_are_all_or_nothing);
+    IN_NEW_PLACE(version_1_is_migrated);
     IN_NEW_PLACE(lives_beside_other_tables);
     IN_NEW_PLACE(views_show_what_lives);
     IN_NEW_PLACE(check_finds_damage);
