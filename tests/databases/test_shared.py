@@ -36,6 +36,23 @@ def test_databases_change_places_while_another_server_sweeps(fleet, data):
             assert reader("GET", "k") == reader("GET", "k") == str(1 - i % 2).encode()
 
 
+def test_a_database_that_was_flushed_to_its_last_key_is_whole(fleet, data):
+    """What was counted of it is no reason to miss keys when a server starts."""
+    a, b = (fleet.larder("--sweep-interval", "20ms", data=data) for _ in range(2))
+    with a.connect() as one, b.connect() as other:
+        for i in range(3):
+            one("SET", f"k{i}", 1)
+            other("SET", f"l{i}", 1)
+            one("FLUSHDB")
+    left = "SELECT (SELECT count(*) FROM larder_trash) + (SELECT count(*) FROM larder_key)"
+    wait.until(lambda: data.query(left) == [["0"]], "what was flushed is swept")
+    assert data.query("SELECT count(*) FROM larder_count WHERE number <> -1") == [["0"]], "and what was counted of it"
+    a.stop()
+    b.stop()
+    assert servers.run(["check", "--store", data.url]).returncode == 0
+    fleet.larder(data=data)
+
+
 def test_what_one_writes_the_others_read(several):
     a, b, c = (s.connect() for s in several)
     a("SET", "k", "1")

@@ -30,7 +30,7 @@ enum remote_statement {
     R_DB_KEYS,
     R_DELETE_KEYS,
     R_LIST_TRASH,
-    R_DELETE_TRASH,
+    R_FORGET_DB,
     R_TAKE_OFF_DB,
     R_ANYTHING,
     R_LOCK,

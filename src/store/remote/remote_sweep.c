@@ -157,10 +157,14 @@ static enum status sweep_database(struct sweep *w, int64_t number)
         st = remove_keys(w, R_DB_KEYS, number, &n);
     if (st != ST_OK || n == limit)
         return st;
-    /* Fewer than asked for: none is left, or others are locked, which the next look will show. */
+    /* Fewer than asked for: none is left, or others are locked (by who has declared keys under the number
+       that the database had before), which the next look will show: the trash row stays while there is any.
+     */
     if (n == 0) {
-        const struct param p[] = {param_i64(number), param_i64(ROW_DB)};
-        struct request r = {.text = rtext(s, R_DELETE_TRASH), .params = p, .nparams = 2};
+        const struct param p[] = {param_i64(number), param_i64(ROW_DB)}, counts = param_i64s(&number);
+        struct request r = {.text = rtext(s, R_FORGET_DB), .params = p, .nparams = 2};
+        remote_add(s->conn, &r);
+        r = (struct request){.text = rtext(s, R_DROP_COUNTS), .params = &counts, .nparams = 1, .nrows = 1};
         remote_add(s->conn, &r);
         sweep_spend(&w->tally, 1);
     }

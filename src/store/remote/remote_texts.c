@@ -79,7 +79,8 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                       " FOR UPDATE SKIP LOCKED",
         [R_DELETE_KEYS] = "DELETE FROM larder_key AS k USING unnest($1) AS u (seq) WHERE k.seq = u.seq",
         [R_LIST_TRASH] = "SELECT id, type FROM larder_trash ORDER BY id, type LIMIT $1",
-        [R_DELETE_TRASH] = "DELETE FROM larder_trash WHERE id = $1 AND type = $2",
+        [R_FORGET_DB] = "DELETE FROM larder_trash WHERE id = $1 AND type = $2"
+                        " AND NOT EXISTS (SELECT 1 FROM larder_key AS k WHERE k.db = $1)",
         [R_TAKE_OFF_DB] = "UPDATE larder_db AS d SET keys = d.keys - u.n, expires = d.expires - u.n"
                           " FROM unnest($1, $2) AS u (number, n) WHERE d.number = u.number",
         [R_ANYTHING] = "SELECT EXISTS (SELECT 1 FROM larder_key WHERE expire_at <> 0 AND expire_at <= $1)::int,"
@@ -205,7 +206,8 @@ static const char *const fixed[REMOTE_DIALECTS][R_STATEMENTS] = {
                       " WHERE db = ?1 LIMIT ?2 FOR UPDATE SKIP LOCKED",
         [R_DELETE_KEYS] = "DELETE FROM larder_key WHERE seq IN ({,|?1})",
         [R_LIST_TRASH] = "SELECT id, type FROM larder_trash ORDER BY id, type LIMIT ?1",
-        [R_DELETE_TRASH] = "DELETE FROM larder_trash WHERE id = ?1 AND type = ?2",
+        [R_FORGET_DB] = "DELETE FROM larder_trash WHERE id = ?1 AND type = ?2"
+                        " AND NOT EXISTS (SELECT 1 FROM larder_key AS k WHERE k.db = ?1)",
         [R_TAKE_OFF_DB] = "INSERT INTO larder_db (db, number, `keys`, expires) SELECT d.db, d.number, u.n, u.n FROM"
                           " ({ UNION ALL |SELECT ?1 AS number, ?2 AS n}) AS u JOIN larder_db AS d"
                           " ON d.number = u.number ON DUPLICATE KEY UPDATE `keys` = larder_db.`keys` - u.n,"

@@ -100,10 +100,11 @@ static const char *const views_text[REMOTE_DIALECTS] = {
 #define META_ROWS "next_id next_db_number owner synced applied applying"
 
 /* Keys that are counted when there is none: tables whose rows were brought back for a part only. Not while a
-   journal is being applied, when counts may be ahead. */
+   journal is being applied, when counts may be ahead; and not those of databases that were flushed. */
 #define NO_KEYS(keys)                                                                                        \
     " (SELECT coalesce(sum(d." keys "), 0) FROM larder_db AS d WHERE d." keys " > 0)"                        \
-    "  + (SELECT coalesce(sum(c." keys "), 0) FROM larder_count AS c WHERE c.number >= 0) > 0"                                   \
+    "  + (SELECT coalesce(sum(c." keys "), 0) FROM larder_count AS c"                                        \
+    "   WHERE c.number IN (SELECT d.number FROM larder_db AS d)) > 0"                                        \
     " AND (SELECT m.value FROM larder_meta AS m WHERE m.name = 'applying') = '0'"                            \
     " AND NOT EXISTS (SELECT 1 FROM larder_key)"
 
