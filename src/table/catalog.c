@@ -4,9 +4,9 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/vec.h"
-#include "table/catalog_internal.h"
 #include "table/check.h"
 #include "table/names.h"
+#include "table/rows_internal.h"
 
 #define KEPT_TABLES 1024 /* decoded ones that the running call does not use */
 

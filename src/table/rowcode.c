@@ -44,6 +44,79 @@ void rowcode_encode(const struct schema *s, const struct table_row *row, struct 
     buf_add(out, "]", 1);
 }
 
+/* ---- what most values are, read without much ado ---- */
+
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* Where a text of plain ASCII ends: the first of eight bytes that is a quote, or anything else that a string
+   in JSON does not simply have; 8: none is. */
+static size_t plain_bytes(const char *p)
+{
+    uint64_t w, quote, slash;
+    memcpy(&w, p, sizeof w);
+    quote = w ^ EACH('"');
+    slash = w ^ EACH('\\');
+    uint64_t found =
+        (w | (w - EACH(' ')) | ((quote - EACH(1)) & ~quote) | ((slash - EACH(1)) & ~slash)) & EACH(0x80);
+    return found ? (size_t)__builtin_ctzll(found) / 8 : 8;
+}
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first byte is the lowest");
+
+static bool quick_text(struct slice *in, struct value *ret)
+{
+    size_t n = 1, step = 8;
+    while (step == 8 && in->n - n >= 8)
+        n += step = plain_bytes(in->p + n);
+    while (step == 8 && n < in->n && in->p[n] >= ' ' && in->p[n] != '"' && in->p[n] != '\\')
+        n++;
+    if (n >= in->n || in->p[n] != '"')
+        return false;
+    *ret = (struct value){.kind = VALUE_TEXT, .s = slice_of(in->p + 1, n - 1)};
+    *in = slice_of(in->p + n + 1, in->n - n - 1);
+    return true;
+}
+
+#define QUICK_DIGITS 18 /* fit 64 bits */
+
+static bool quick_int(struct slice *in, int64_t *ret)
+{
+    size_t minus = in->n && *in->p == '-', n = minus;
+    uint64_t v = 0;
+    while (n < in->n && n - minus <= QUICK_DIGITS && in->p[n] >= '0' && in->p[n] <= '9')
+        v = v * 10 + (uint64_t)(in->p[n++] - '0');
+    size_t digits = n - minus;
+    bool whole = n < in->n && (in->p[n] == ',' || in->p[n] == ']');
+    if (digits == 0 || digits > QUICK_DIGITS || !whole || (in->p[minus] == '0' && (digits > 1 || minus)))
+        return false;
+    *ret = minus ? -(int64_t)v : (int64_t)v;
+    *in = slice_of(in->p + n, in->n - n);
+    return true;
+}
+
+/* Takes a comma and a value off the front of in, where it is a NULL, a short number or a TEXT of plain
+   ASCII. False: it is something else, or wrong, and in is as it was. */
+static bool quick_value(struct slice *in, enum column_type t, struct value *ret)
+{
+    struct slice at = slice_of(in->p + 1, in->n - 1);
+    bool good = false;
+    if (in->n < 2 || *in->p != ',')
+        return false;
+    if (at.n >= 4 && memcmp(at.p, "null", 4) == 0) {
+        *ret = (struct value){.kind = VALUE_NULL};
+        at = slice_of(at.p + 4, at.n - 4);
+        good = true;
+    } else if (t == COLUMN_TEXT && *at.p == '"') {
+        good = quick_text(&at, ret);
+    } else if (t == COLUMN_INTEGER || t == COLUMN_TIMESTAMP) {
+        *ret = (struct value){.kind = VALUE_INT};
+        good = quick_int(&at, &ret->i) &&
+               (t == COLUMN_INTEGER || (ret->i >= TIMESTAMP_MIN && ret->i <= TIMESTAMP_MAX));
+    }
+    if (good)
+        *in = at;
+    return good;
+}
+
 /* Takes what comes next in the array off the front of in: *ret, or *ret_end is set and in is empty. */
 static bool take_item(struct slice *in, struct json *ret, bool *ret_end)
 {
@@ -62,13 +135,18 @@ static bool read_row(const struct schema *s, struct slice in, struct arena *aren
     if (in.n < 2 || *in.p != '[')
         return false;
     in = slice_of(in.p + 1, in.n - 1);
-    if (!json_take(&in, &item) || item.kind != JSON_NUMBER || !num_parse_i64(item.text, &ret->version))
+    if (!quick_int(&in, &ret->version) &&
+        (!json_take(&in, &item) || item.kind != JSON_NUMBER || !num_parse_i64(item.text, &ret->version)))
         return false;
     size_t i = 0;
     for (uint32_t id = 1; !end; id++) {
+        bool dropped = i == s->ncolumns || s->columns[i].id != id;
+        if (!dropped && quick_value(&in, s->columns[i].type, &ret->values[i])) {
+            i++;
+            continue;
+        }
         if (!take_item(&in, &item, &end))
             return false;
-        bool dropped = i == s->ncolumns || s->columns[i].id != id;
         if (end || dropped)
             continue;
         if (!value_read_json(s->columns[i].type, &item, arena, &ret->values[i]))

@@ -291,6 +291,62 @@ static void refuses_what_is_no_row(void)
     }
 }
 
+/* A text of every length with every kind of byte at every place: some are read quickly, some are not. */
+static void reads_texts_of_every_shape(void)
+{
+    static const char *const bytes[] = {"x",    "\"", "\\",       "\n",           "\x1f",
+                                        "\x7f", " ",  "\xc3\xbc", "\xe2\x82\xac", "/"};
+    struct schema *s = people();
+    for (size_t n = 0; n < 30; n++) {
+        for (size_t at = 0; at < n; at++) {
+            for (size_t b = 0; b < sizeof bytes / sizeof *bytes; b++) {
+                char told[64] = "";
+                memset(told, 'a', at);
+                strcpy(told + at, bytes[b]);
+                memset(told + strlen(told), 'z', n - at - 1);
+                struct value values[] = {text("Mary"), text(told), text(told), integer(-(int64_t)n)};
+                struct table_row row = {.version = (int64_t)at + 1, .values = values}, back;
+                struct buf value = {0};
+                struct error err;
+                rowcode_encode(s, &row, &value);
+                REQUIRE_OK(rowcode_decode(s, SLICE(""), buf_slice(&value), 0, &arena, &back, &err), &err);
+                CHECK_SLICE(back.values[1].s, values[1].s);
+                CHECK_SLICE(back.values[2].s, values[2].s);
+                CHECK(back.values[3].i == values[3].i && back.version == row.version);
+                for (size_t cut = 0; cut < value.len; cut++)
+                    CHECK_EQ(rowcode_decode(s, SLICE(""), slice_of(value.p, cut), 0, &arena, &back, &err),
+                             ST_CORRUPT);
+                buf_release(&value);
+            }
+        }
+    }
+}
+
+static void reads_numbers_of_every_length(void)
+{
+    struct schema *s = people();
+    for (int64_t n = 1; n > 0 && n < INT64_MAX / 10; n *= 10) {
+        const int64_t near[] = {n, n - 1, -n, 1 - n, n + 7, INT64_MAX, INT64_MIN};
+        for (size_t i = 0; i < sizeof near / sizeof *near; i++) {
+            struct value values[] = {text("a"), text("b"), {.kind = VALUE_NULL}, integer(near[i])};
+            struct table_row row = {.version = near[i], .values = values}, back;
+            struct buf value = {0};
+            struct error err;
+            rowcode_encode(s, &row, &value);
+            REQUIRE_OK(rowcode_decode(s, SLICE(""), buf_slice(&value), 0, &arena, &back, &err), &err);
+            CHECK(back.values[3].i == near[i] && back.version == near[i] &&
+                  back.values[2].kind == VALUE_NULL);
+            buf_release(&value);
+        }
+    }
+    struct table_row row;
+    CHECK(!decode(s, "[1,\"a\",\"b\",null,01]", &row));
+    CHECK(!decode(s, "[1,\"a\",\"b\",null,-]", &row));
+    CHECK(!decode(s, "[1,\"a\",\"b\",null,1x]", &row));
+    CHECK(!decode(s, "[1,\"a\",\"b\",nullx,1]", &row));
+    CHECK(!decode(s, "[1,\"a\nb\",\"b\",null,1]", &row));
+}
+
 /* ---- entries ---- */
 
 static void entries_name_their_rows(void)
@@ -475,6 +531,8 @@ int main(int argc, char **argv)
     RUN(a_row_is_a_json_array);
     RUN(a_missing_tail_and_dropped_columns);
     RUN(refuses_what_is_no_row);
+    RUN(reads_texts_of_every_shape);
+    RUN(reads_numbers_of_every_length);
     RUN(entries_name_their_rows);
     RUN(names_have_a_limit);
     RUN(any_row_and_entry_come_back);
