@@ -2,7 +2,8 @@
 
    It reads what its statements need, row by row, and writes rows of tables with their entries, as ROW.PUT and
    ROW.DEL do. A crash leaves all of it or nothing; two clients' texts run one after the other. What is
-   expired is not there. On the loop it is short: see query.h. */
+   expired is not there. On the loop it is short: see query.h. A text that only reads and is not short goes on
+   on a thread, and its client waits: see query/threads.h. */
 #include "base/clock.h"
 #include "command/families.h"
 #include "command/table/table_common.h"
@@ -10,7 +11,7 @@
 #include "exec/args.h"
 #include "exec/executor.h"
 #include "proto/json.h"
-#include "query/query.h"
+#include "query/move.h"
 
 #define LOOP_STEPS  1000000  /* of SQLite's machine: some 20 ms */
 #define WRITE_STEPS 20000000 /* of a text that writes, which cannot run elsewhere */
@@ -107,7 +108,42 @@ static enum status take_back(struct call *c, bool marked)
     return error_set(c->err, ST_INVALID, "a text of SQL failed after it had written");
 }
 
-static enum status answer(struct call *c, struct sql_reply *r, const struct query_result *result)
+/* ---- elsewhere ---- */
+
+static enum status answer_on_thread(struct query_engine *e, struct query *q, struct reply *reply,
+                                    struct buf *out, struct query_result *ret)
+{
+    struct sql_reply r = {.reply = reply, .start = reply->ops->mark(reply)};
+    const struct query_sink sink = {.begin = sink_begin, .row = sink_row, .arg = &r};
+    (void)out;
+    q->sink = &sink;
+    enum status st = query_run(e, q, ret);
+    if (st == ST_OK && ret->outcome == QUERY_DONE)
+        end_reply(&r, ret->changes);
+    return st;
+}
+
+static enum status answer_taken(struct call *c, const struct query_taken *t)
+{
+    if (t->status == ST_OK && t->error)
+        reply_error(c->reply, t->error);
+    else if (t->status == ST_OK && t->fault)
+        reply_fault(c->reply, t->fault);
+    else if (t->status == ST_OK)
+        reply_made(c->reply, t->made);
+    return t->status;
+}
+
+static void move(struct call *c, const struct query *q)
+{
+    if (query_can_move(c))
+        query_move(c, q, answer_on_thread);
+    else
+        reply_error(c->reply, "SQL the query takes too long to run in a transaction, a script or a batch");
+}
+
+static enum status answer(struct call *c, const struct query *q, struct sql_reply *r,
+                          const struct query_result *result)
 {
     switch (result->outcome) {
     case QUERY_DONE:
@@ -119,7 +155,7 @@ static enum status answer(struct call *c, struct sql_reply *r, const struct quer
         break;
     case QUERY_MOVE:
         r->reply->ops->rewind(r->reply, r->start);
-        reply_error(c->reply, "SQL query is too long to run here");
+        move(c, q);
         break;
     }
     return ST_OK;
@@ -131,7 +167,10 @@ static enum status sql(struct call *c)
     struct query_sink sink = {.begin = sink_begin, .row = sink_row, .arg = &r};
     struct query_engine *e = call_query(c);
     struct query_result result;
+    struct query_taken taken;
     bool writes = may_write(c->argv, c->argc);
+    if (query_take(c, &taken))
+        return answer_taken(c, &taken);
     if (!e) {
         reply_error(c->reply, "SQL there is no memory for a query");
         return ST_OK;
@@ -159,7 +198,7 @@ static enum status sql(struct call *c)
         st = take_back(c, marks);
     else if (st == ST_OK && marks)
         engine_forget_mark(c->executor->engine);
-    return st == ST_OK ? answer(c, &r, &result) : st;
+    return st == ST_OK ? answer(c, &q, &r, &result) : st;
 }
 
 const struct command sql_commands[] = {
