@@ -98,7 +98,6 @@ static struct query_table *declare_anew(struct query_engine *e, const struct tab
         (void)query_refuse(e, FAULT_SQL, "table %.*s: %s", (int)t->name.n, t->name.p, sqlite3_errmsg(e->db));
         return NULL;
     }
-    e->declared++;
     return e->tables[e->ntables - 1];
 }
 

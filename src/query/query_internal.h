@@ -22,6 +22,7 @@ struct query_table {
     struct query_engine *e;
     uint32_t db;
     int64_t id, version;
+    uint64_t serial; /* the how many-th that was declared */
     char name[SCHEMA_NAME_MAX + 1];
     const struct table *table; /* while a statement runs that uses it; NULL: it has not been compared */
     uint64_t run;              /* ... for which statement that was */
@@ -37,7 +38,8 @@ struct statement {
     bool writes;   /* INSERT, UPDATE, DELETE */
     char **tables; /* names of those that it uses */
     size_t ntables, tables_cap;
-    uint64_t used; /* when, for the cache */
+    uint64_t declared; /* tables of a higher serial are others than those it was prepared with */
+    uint64_t used;     /* when, for the cache */
 };
 
 enum query_stop {

@@ -90,6 +90,7 @@ static bool prepare(struct query_engine *e, struct slice text, struct statement 
         int rc = sqlite3_prepare_v3(e->db, text.p, (int)text.n, SQLITE_PREPARE_PERSISTENT, &s->stmt, &tail);
         if (rc == SQLITE_OK) {
             s->length = (size_t)(tail - text.p);
+            s->declared = e->declared;
             return true;
         }
         if (is_known_failure(e))
@@ -132,7 +133,7 @@ static bool still_good(struct query_engine *e, const struct statement *s)
 {
     for (size_t i = 0; i < s->ntables; i++) {
         struct query_table *t = declared_table(e, s->tables[i]);
-        if (!t || !declared_still(e, t))
+        if (!t || !declared_still(e, t) || t->serial > s->declared)
             return false;
     }
     return true;

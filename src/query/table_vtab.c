@@ -77,6 +77,7 @@ static int connect_table(sqlite3 *db, void *aux, int argc, const char *const *ar
     v->version = t->version;
     v->table = t;
     v->run = e->clock;
+    v->serial = ++e->declared;
     (void)snprintf(v->name, sizeof v->name, "%s", argv[2]);
     VEC_PUSH(e->tables, e->ntables, e->tables_cap) = v;
     *ret = &v->base;
