@@ -13,6 +13,7 @@ from harness import databases, galera, servers, wait
 
 from .faults import Faults, freeze
 from .load import Crowd
+from .test_shared_tables import Writers, again, number, whole
 
 SECONDS = float(os.environ.get("LARDER_HOSTILE_SECONDS", 0))  # no longer than every fault takes once
 CLIENTS = 32  # enough for every role
@@ -369,3 +370,42 @@ def test_what_scripts_take_back_stays_taken_back(several):
         assert c("MGET", "a", "n", "m") == [b"%d" % kept, b"%d" % kept, b"%d" % (kept // 2)]
         assert c("HGET", "h", "f") == b"%d" % kept and c("DBSIZE") == 4
     several[0].check()
+
+
+# --- tables: who writes rows is certified against who removes, renames or sweeps their table
+
+
+def test_rows_go_with_their_table_on_any_node(several):
+    data = several[0].store
+    connections = [larder.connect() for larder in several]
+    with Writers(several, threads=1) as writers:
+        for i in range(18):
+            a, b = connections[i % 3], connections[(i + 1) % 3]
+            again(a)
+            before = len(writers.put)
+            wait.until(lambda before=before: len(writers.put) > before + 2, "rows are put")
+            if i % 3 == 0:
+                b("DEL", "t")
+            elif i % 3 == 1:
+                b("PEXPIRE", "t", 15)
+                wait.until(lambda b=b: b("EXISTS", "t") == 0, "the table has expired")
+            else:
+                b("FLUSHDB")
+    for c in connections:
+        c.close()
+    whole(data, several)
+
+
+def test_rows_stay_while_their_table_is_renamed_on_another_node(several):
+    data = several[0].store
+    with several[0].connect() as a, several[1].connect() as b:
+        again(a)
+        with Writers(several, ("t", "u"), threads=1) as writers:
+            for _ in range(10):
+                before = len(writers.put)
+                wait.until(lambda before=before: len(writers.put) > before + 2, "rows are put")
+                assert b("RENAME", "t", "u") == b"OK" and a("RENAME", "u", "t") == b"OK"
+        rows = a("ROW.MGET", "t", "KEYS", len(writers.put), *writers.put)
+        assert all(row is not None for row in rows)
+    assert number(data, "SELECT count(*) FROM larder_row") == len(set(writers.put))
+    whole(data, several)

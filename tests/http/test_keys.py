@@ -396,3 +396,22 @@ def test_ttl(web, redis):
         answer = web.put("/keys/k/ttl", body)
         assert answer.status == 400 and answer.error == code
     assert web.put("/keys/k/ttl").error == "missing_field"
+
+
+def test_a_key_that_is_a_table(web, redis):
+    redis("TABLE.CREATE", "people", "id INTEGER PRIMARY KEY, name TEXT, INDEX by_name (name)")
+    redis("SET", "other", "x")
+    got = web.get("/keys/people")
+    assert got.status == 200 and got.json["type"] == "table" and got.etag == f'"{got.json["version"]}"'
+    assert [column["name"] for column in got.json["value"]["columns"]] == ["id", "name"]
+    assert web.get("/keys/people", headers=BYTES).status == 406
+    (listed,) = web.get("/keys?type=table").json["keys"]
+    assert listed["key"] == "people" and listed["type"] == "table" and listed["size"] == 0
+    (listed,) = web.get("/keys?type=table&values=true").json["keys"]
+    assert listed["value"] == got.json["value"]
+    assert [key["key"] for key in web.get("/keys?limit=10").json["keys"]] == ["other", "people"]
+    assert web.put("/keys/people", {"type": "table", "value": {}}).json["error"] == "bad_value"
+    assert web.get("/keys/people/fields/id").status == 409
+    assert web.get("/keys/people").json == got.json, "nothing has changed"
+    assert web.delete("/keys/people", headers={"If-Match": got.etag}).json == {"deleted": True}
+    assert web.get("/keys/people").status == 404
