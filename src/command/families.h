@@ -59,6 +59,9 @@ extern const struct command http_listing_commands[];
 extern const struct command http_multi_commands[];
 extern const struct command http_batch_commands[];
 extern const struct command http_service_commands[];
+extern const struct command http_table_commands[];
+extern const struct command http_row_commands[];
+extern const struct command http_rows_commands[];
 
 /* docs/commands.md. */
 void command_print_markdown(struct buf *out);

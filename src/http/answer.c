@@ -8,6 +8,7 @@
 #include "exec/block.h"
 #include "http/batch_outcomes.h"
 #include "http/http_internal.h"
+#include "table/fault.h"
 
 /* ---- the sink ---- */
 
@@ -53,13 +54,33 @@ static const struct error_code {
     {"LOSTWRITES", 409, "lost_writes"}, {"BUSY", 503, "busy"},
 };
 
-static struct error_code code_of(struct slice text, enum http_dialect dialect)
+/* What is wrong with tables and rows is told by codes of its own, and the text goes without Redis' word for
+   it. */
+static bool fault_code_of(struct slice word, struct slice *text, struct error_code *ret)
 {
-    const char *space = memchr(text.p, ' ', text.n);
-    struct slice word = slice_of(text.p, space ? (size_t)(space - text.p) : text.n);
+    for (int kind = FAULT_NONE + 1; kind <= FAULT_REFUSED; kind++) {
+        const char *code = fault_code((enum fault_kind)kind);
+        if (!slice_eq(word, slice_str(code)))
+            continue;
+        *ret = (struct error_code){code, fault_http_status((enum fault_kind)kind),
+                                   fault_http_code((enum fault_kind)kind)};
+        if (text->n > word.n)
+            *text = slice_of(text->p + word.n + 1, text->n - word.n - 1);
+        return true;
+    }
+    return false;
+}
+
+static struct error_code code_of(struct slice *text, enum http_dialect dialect)
+{
+    const char *space = memchr(text->p, ' ', text->n);
+    struct slice word = slice_of(text->p, space ? (size_t)(space - text->p) : text->n);
+    struct error_code fault;
     for (size_t i = 0; i < sizeof error_codes / sizeof *error_codes; i++)
         if (slice_eq(word, slice_str(error_codes[i].prefix)))
             return error_codes[i];
+    if (dialect != DIALECT_UPSTASH && fault_code_of(word, text, &fault))
+        return fault;
     switch (dialect) {
     case DIALECT_KEYS: /* our own handlers know what is wrong with a request: it is the server's fault */
         return (struct error_code){"ERR", 500, "internal_error"};
@@ -74,7 +95,7 @@ static struct error_code code_of(struct slice text, enum http_dialect dialect)
 static void say_error(struct reply *r, struct slice text)
 {
     struct answer *a = (struct answer *)r;
-    struct error_code e = code_of(text, a->dialect);
+    struct error_code e = code_of(&text, a->dialect);
     if (a->dialect == DIALECT_KEYS) {
         a->out->len = a->start;
         a->head = (struct http_head){.status = e.status, .content_type = "application/json"};

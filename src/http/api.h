@@ -43,6 +43,13 @@ enum http_param {
     PARAM_LIMIT,
     PARAM_CURSOR,
     PARAM_AT,
+    PARAM_SELECT,
+    PARAM_ORDER,
+    PARAM_INDEX,
+    PARAM_SCAN,
+    PARAM_INT64,
+    PARAM_ATOMIC,
+    PARAM_REPLACE,
     HTTP_PARAMS
 };
 
@@ -54,6 +61,11 @@ struct http_page {
     int64_t limit, cursor;
 };
 
+/* A parameter that is none of those: a column's filter, of a route that has such. */
+struct http_filter {
+    struct slice name, value; /* decoded */
+};
+
 struct http_call {
     struct http_request request;
     struct http_refusal refusal; /* status is not 0: all there is to say */
@@ -62,7 +74,10 @@ struct http_call {
     struct slice extra;          /* headers that go with it */
     const struct route *route;
     struct slice path[2];            /* {key}, {field}, ...: decoded */
+    struct slice coded[2];           /* the same as they came */
     struct slice query[HTTP_PARAMS]; /* decoded; p is NULL: not there */
+    struct http_filter *filters;
+    size_t nfilters;
     uint32_t db;
     struct http_page page;     /* of a collection's items */
     const struct command *cmd; /* NULL: nothing that concerns the database, or an unknown command */

@@ -8,27 +8,30 @@
    outcome is kept for GET /batch/{id} (batch_outcomes.c). */
 #include "http/http_internal.h"
 
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "command/families.h"
 #include "exec/declare.h"
 #include "http/batch_outcomes.h"
+#include "http/http_tables.h"
 #include "proto/base64.h"
 
 /* In the order of the table below. */
 enum { BATCH, OPERATION };
 
-enum op_kind { OP_PUT, OP_DELETE, OP_EXPIRE, OP_PERSIST, OP_COMMAND };
+enum op_kind { OP_PUT, OP_DELETE, OP_EXPIRE, OP_PERSIST, OP_COMMAND, OP_ROW };
 
 struct http_op {
     enum op_kind kind;
-    struct slice argv[2];      /* for statistics: the command of the family, the key */
+    struct slice argv[2];      /* for statistics: the command of the family, the key or the table */
     struct http_value value;   /* PUT; its expiry: EXPIRE */
+    struct http_row_op row;    /* ROW */
     const struct command *cmd; /* COMMAND */
     struct slice *words;
     int nwords;
     bool encoded; /* strings are base64 */
-    bool if_absent, if_present, has_version;
-    int64_t if_version;
+    struct http_conditions only;
 };
 
 struct http_batch {
@@ -43,9 +46,9 @@ struct http_batch {
 /* The members of an operation, before they are checked. */
 struct op_outline {
     struct json value, args;
-    struct json key;
+    struct json key, row, incr; /* kind JSON_NULL: not there */
     bool has_value, has_args, has_key, encoded;
-    struct slice op, type;
+    struct slice op, type, table;
 };
 
 static bool read_flag(struct http_call *x, const struct json *v, const char *name, bool *ret)
@@ -60,13 +63,13 @@ static bool read_flag(struct http_call *x, const struct json *v, const char *nam
 static bool read_condition(struct http_call *x, struct slice name, const struct json *v, struct http_op *op)
 {
     if (slice_eq(name, SLICE("if_absent")))
-        return read_flag(x, v, "if_absent", &op->if_absent), true;
+        return read_flag(x, v, "if_absent", &op->only.if_absent), true;
     if (slice_eq(name, SLICE("if_present")))
-        return read_flag(x, v, "if_present", &op->if_present), true;
+        return read_flag(x, v, "if_present", &op->only.if_present), true;
     if (!slice_eq(name, SLICE("if_version")))
         return false;
-    op->has_version = true;
-    if (!json_i64(v, &op->if_version) || op->if_version < 0)
+    op->only.has_version = true;
+    if (!json_i64(v, &op->only.if_version) || op->only.if_version < 0)
         http_refuse(x, 400, "bad_value", "if_version must be a version, or 0 for none.");
     return true;
 }
@@ -88,6 +91,12 @@ static void read_member(struct http_call *x, struct slice name, const struct jso
     } else if (slice_eq(name, SLICE("args"))) {
         o->args = *v;
         o->has_args = true;
+    } else if (slice_eq(name, SLICE("table"))) {
+        o->table = string ? json_string(v, x->arena) : SLICE("");
+    } else if (slice_eq(name, SLICE("row"))) {
+        o->row = *v;
+    } else if (slice_eq(name, SLICE("incr"))) {
+        o->incr = *v;
     } else if (slice_eq(name, SLICE("encoding"))) {
         o->encoded = string && slice_eq(json_string(v, x->arena), SLICE("base64"));
         if (!o->encoded)
@@ -156,9 +165,40 @@ static bool fill_op(struct http_call *x, const struct op_outline *o, struct http
     return !x->refusal.status;
 }
 
+/* row_put, row_update, row_delete: what their rows and keys say is known when the table is. */
+static bool read_row_op(struct http_call *x, const struct op_outline *o, struct http_op *op)
+{
+    static const char *const words[] = {
+        [ROW_OP_PUT] = "row_put", [ROW_OP_UPDATE] = "row_update", [ROW_OP_DELETE] = "row_delete"};
+    int kind = ROW_OP_PUT;
+    while (kind <= ROW_OP_DELETE && !slice_eq(o->op, slice_str(words[kind])))
+        kind++;
+    op->kind = OP_ROW;
+    op->argv[1] = o->table;
+    op->row = (struct http_row_op){.kind = (enum row_op_kind)kind,
+                                   .key = o->key,
+                                   .row = o->row,
+                                   .incr = o->incr,
+                                   .expiry = op->value.expiry,
+                                   .only = op->only};
+    if (kind > ROW_OP_DELETE || o->has_value || o->has_args || o->type.p || o->encoded)
+        http_refuse(x, 400, "unknown_field",
+                    "Operations with a table are row_put, row_update and row_delete.");
+    else if (o->has_key == (kind == ROW_OP_PUT))
+        http_refuse(x, 400, o->has_key ? "unknown_field" : "missing_field",
+                    "row_update and row_delete have a key, row_put has it in its row.");
+    else if ((o->row.kind == JSON_OBJECT) == (kind == ROW_OP_DELETE) &&
+             !(kind == ROW_OP_UPDATE && o->incr.kind))
+        http_refuse(x, 400, kind == ROW_OP_DELETE ? "unknown_field" : "missing_field",
+                    "row_put and row_update have a row, an object of columns.");
+    else if (o->incr.kind && kind != ROW_OP_UPDATE)
+        http_refuse(x, 400, "unknown_field", "Only row_update has incr.");
+    return !x->refusal.status;
+}
+
 static bool read_op(struct http_call *x, const struct json *v, struct http_op *op)
 {
-    struct op_outline o = {.has_value = false};
+    struct op_outline o = {.row = {.kind = JSON_NULL}, .incr = {.kind = JSON_NULL}};
     struct json_walk w;
     struct json member;
     struct slice name;
@@ -173,10 +213,14 @@ static bool read_op(struct http_call *x, const struct json *v, struct http_op *o
         read_member(x, name, &member, &o, op);
     if (x->refusal.status)
         return false;
-    if (!o.op.p || !o.has_key) {
+    if (o.op.p && o.table.p)
+        return read_row_op(x, &o, op);
+    if (o.row.kind || o.incr.kind)
+        http_refuse(x, 400, "missing_field", "An operation on a row needs a \"table\".");
+    else if (!o.op.p || !o.has_key)
         http_refuse(x, 400, "missing_field", "An operation needs an \"op\" and a \"key\".");
+    if (x->refusal.status)
         return false;
-    }
     return http_text(x, &o.key, "A key", o.encoded, &op->argv[1]) && fill_op(x, &o, op);
 }
 
@@ -269,12 +313,15 @@ size_t http_declare_batch(const struct http_api *api, const struct http_call *x)
 
 /* ---- operations ---- */
 
-static bool condition_holds(struct answer *a, const struct http_op *op, int64_t version)
+bool http_conditions_hold(struct answer *a, const struct http_conditions *c, int64_t version,
+                          const char *what)
 {
-    if ((op->if_absent && version) || (op->if_present && !version) ||
-        (op->has_version && op->if_version != version)) {
-        answer_error(a, 412, "precondition_failed",
-                     version ? "The key has another version now." : "There is no such key.");
+    if ((c->if_absent && version) || (c->if_present && !version) ||
+        (c->has_version && c->if_version != version)) {
+        char text[64];
+        (void)snprintf(text, sizeof text,
+                       version ? "The %s has another version now." : "There is no such %s.", what);
+        answer_error(a, 412, "precondition_failed", text);
         a->out->len--;
         buf_addf(a->out, ",\"version\":%lld}", (long long)version);
         return false;
@@ -367,8 +414,10 @@ static enum status operation(struct call *c)
     const struct row *row;
     int64_t version;
     bool existed;
+    if (op->kind == OP_ROW)
+        return http_run_row_op(c, &op->row);
     enum status st = http_find_row(c, &row, &version);
-    if (st != ST_OK || !condition_holds(a, op, version))
+    if (st != ST_OK || !http_conditions_hold(a, &op->only, version, "key"))
         return st;
     switch (op->kind) {
     case OP_PUT:

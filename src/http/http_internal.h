@@ -43,6 +43,7 @@ struct route {
     bool open;          /* to everyone, without a password */
     bool stops_workers; /* as CMD_STOPS_WORKERS */
     uint32_t params;    /* 1 << enum http_param: those of its query */
+    bool filters;       /* others are filters of columns */
     struct {
         uint32_t usual, most;
     } page;         /* what PARAM_LIMIT may be */
@@ -250,6 +251,14 @@ enum status http_find_row(struct call *c, const struct row **ret, int64_t *ret_v
 bool http_if_match(struct answer *a, int64_t version);
 bool http_may_change(struct answer *a, int64_t version);
 
+/* The same of an operation of a batch. what: "key" or "row". */
+struct http_conditions {
+    bool if_absent, if_present, has_version;
+    int64_t if_version;
+};
+bool http_conditions_hold(struct answer *a, const struct http_conditions *c, int64_t version,
+                          const char *what);
+
 /* Whether those headers are lists of versions; or refuses. */
 bool http_check_conditions(struct http_call *x);
 
@@ -268,6 +277,8 @@ http_prepare_fn http_member_get, http_member_put, http_member_delete;
 http_prepare_fn http_item_get, http_item_put, http_item_delete, http_item_push;
 http_prepare_fn http_keys_list, http_readyz;
 http_prepare_fn http_batch_prepare;
+http_prepare_fn http_tables_list, http_table_get, http_table_put, http_table_delete;
+http_prepare_fn http_rows_list, http_rows_post, http_row_get, http_row_put, http_row_patch, http_row_delete;
 http_prepare_fn upstash_command, upstash_path, upstash_pipeline, upstash_multi;
 
 http_declare_fn http_declare_nothing, http_declare_batch, upstash_declare;

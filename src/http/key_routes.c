@@ -27,9 +27,13 @@ enum status http_find_row(struct call *c, const struct row **ret, int64_t *ret_v
 
 static bool condition_failed(struct answer *a, int64_t version)
 {
-    answer_error(a, 412, "precondition_failed",
-                 version ? "The key has another version now: read it, then try again."
-                         : "There is no such key.");
+    const char *tag = a->call->route->tag;
+    const char *what = strcmp(tag, "rows") == 0 ? "row" : strcmp(tag, "tables") == 0 ? "table" : "key";
+    char text[96];
+    (void)snprintf(
+        text, sizeof text,
+        version ? "The %s has another version now: read it, then try again." : "There is no such %s.", what);
+    answer_error(a, 412, "precondition_failed", text);
     a->out->len--;
     buf_addf(a->out, ",\"version\":%lld}", (long long)version);
     a->head.version = version;

@@ -25,6 +25,7 @@
 #define CLOSED(properties)                                                                                   \
     "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{" properties "}}"
 #define ARRAY(of) "{\"type\":\"array\",\"items\":" of "}"
+#define PARTS     ARRAY(OBJECT("\"column\",\"desc\"", "\"column\":" STRING ",\"desc\":{\"type\":\"boolean\"}"))
 #define REF(name) "{\"$ref\":\"#/components/schemas/" name "\"}"
 #define VALUE                                                                                                \
     "{\"oneOf\":[" STRING ",{\"type\":\"number\"},{\"type\":\"object\"},{\"type\":\"array\",\"items\":{}}]," \
@@ -34,8 +35,9 @@
 static const struct {
     const char *name, *schema;
 } schemas[] = {
-    {"Error", OBJECT("\"error\",\"message\"", "\"error\":" STRING ",\"message\":" STRING
-                                              ",\"version\":" INTEGER ",\"operation\":" INTEGER)},
+    {"Error", OBJECT("\"error\",\"message\"",
+                     "\"error\":" STRING ",\"message\":" STRING ",\"version\":" INTEGER
+                     ",\"operation\":" INTEGER ",\"row\":" INTEGER ",\"index\":" STRING ",\"key\":" STRING)},
     {"CommandError", OBJECT("\"error\"", "\"error\":" STRING)},
     {"Value",
      OBJECT("\"key\",\"type\",\"value\",\"version\",\"expire_at\"",
@@ -69,13 +71,20 @@ static const struct {
     {"Item",
      OBJECT("\"index\",\"value\"", "\"index\":" INTEGER ",\"value\":" STRING ",\"encoding\":" CODING)},
     {"Pushed", OBJECT("\"index\",\"size\"", "\"index\":" INTEGER ",\"size\":" INTEGER)},
-    {"Operation", OBJECT("\"op\",\"key\"",
-                         "\"op\":{\"type\":\"string\",\"description\":\"put, delete, expire, persist, or a "
-                         "Redis command whose "
-                         "first argument is a key.\"},\"key\":" STRING ",\"value\":" VALUE ",\"type\":" TYPE
-                         ",\"args\":{\"type\":\"array\",\"items\":{\"oneOf\":[" STRING
-                         ",{\"type\":\"number\"}]}},\"encoding\":" CODING "," TTLS ",\"if_version\":" INTEGER
-                         ",\"if_absent\":{\"type\":\"boolean\"},\"if_present\":{\"type\":\"boolean\"}")},
+    {"Operation",
+     OBJECT(
+         "\"op\"",
+         "\"op\":{\"type\":\"string\",\"description\":\"put, delete, expire, persist, row_put, row_update, "
+         "row_delete, or a "
+         "Redis command whose "
+         "first argument is a key.\"},\"key\":{\"oneOf\":[" STRING
+         ",{\"type\":\"number\"},{\"type\":\"boolean\"},{\"type\":\"array\",\"items\":{}}],\"description\":"
+         "\"A key; of "
+         "row_update and row_delete the row's: a value, or an array of them.\"},\"table\":" STRING
+         ",\"row\":{\"type\":\"object\"},\"incr\":{\"type\":\"object\"},\"value\":" VALUE ",\"type\":" TYPE
+         ",\"args\":{\"type\":\"array\",\"items\":{\"oneOf\":[" STRING
+         ",{\"type\":\"number\"}]}},\"encoding\":" CODING "," TTLS ",\"if_version\":" INTEGER
+         ",\"if_absent\":{\"type\":\"boolean\"},\"if_present\":{\"type\":\"boolean\"}")},
     {"Batch",
      OBJECT("\"operations\"", "\"operations\":{\"type\":\"array\",\"minItems\":1,"
                               "\"maxItems\":" HTTP_TEXT(HTTP_MAX_OPERATIONS) ",\"items\":" REF(
@@ -94,6 +103,50 @@ static const struct {
     {"Result", OBJECT("\"result\"", "\"result\":{\"description\":\"What the command replies: a string, an "
                                     "integer, an array of such, or null.\"}")},
     {"Results", ARRAY("{\"oneOf\":[" REF("Result") "," REF("CommandError") "]}")},
+    {"Tables", OBJECT("\"tables\"", "\"tables\":" ARRAY(STRING))},
+    {"NewTable",
+     "{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"schema\"],\"properties\":{"
+     "\"schema\":{\"type\":\"string\",\"description\":\"As TABLE.CREATE takes it.\"},\"prefix\":{"
+     "\"type\":\"string\",\"description\":\"Of the hashes that are its rows.\"}}}"},
+    {"Table",
+     OBJECT("\"table\",\"columns\",\"key\",\"indexes\",\"checks\",\"version\",\"expire_at\"",
+            "\"table\":" STRING ",\"columns\":" ARRAY(OBJECT(
+                "\"name\",\"type\",\"not_null\",\"default\"",
+                "\"name\":" STRING ",\"type\":" STRING
+                ",\"not_null\":{\"type\":\"boolean\"},\"default\":{\"nullable\":"
+                "true}")) ",\"key\":" PARTS
+                          ",\"indexes\":" ARRAY(OBJECT(
+                              "\"name\",\"unique\",\"columns\",\"state\"",
+                              "\"name\":" STRING ",\"unique\":{\"type\":\"boolean\"},\"columns\":" PARTS
+                              ",\"state\":{\"type\":\"string\",\"enum\":[\"ready\","
+                              "\"building\",\"failed\"]},"
+                              "\"error\":" STRING)) ",\"checks\":" ARRAY(STRING) ",\""
+                                                                                 "pre"
+                                                                                 "fix"
+                                                                                 "\""
+                                                                                 ":" STRING ",\""
+                                                                                 "ver"
+                                                                                 "sio"
+                                                                                 "n\""
+                                                                                 ":" INTEGER ",\""
+                                                                                 "exp"
+                                                                                 "ire"
+                                                                                 "_at"
+                                                                                 "\""
+                                                                                 ":" MOMENT)},
+    {"NewRow", "{\"type\":\"object\",\"description\":\"Columns and their values.\"}"},
+    {"NewRows", "{\"oneOf\":[" REF("NewRow") ",{\"type\":\"array\",\"maxItems\":" HTTP_TEXT(
+                    HTTP_MAX_OPERATIONS) ",\"items\":" REF("NewRow") "}]}"},
+    {"Row", OBJECT("\"row\",\"version\",\"expire_at\"",
+                   "\"row\":{\"type\":\"object\"},\"version\":" INTEGER ",\"expire_at\":" MOMENT)},
+    {"RowResults", "{\"type\":\"object\",\"description\":\"Of one row, what GET says of it; of an array, "
+                   "what became of each.\","
+                   "\"properties\":{\"row\":{\"type\":\"object\"},\"version\":" INTEGER
+                   ",\"expire_at\":" MOMENT ",\"results\":" ARRAY("{\"type\":\"object\"}") "}}"},
+    {"RowPage",
+     OBJECT("\"rows\",\"cursor\",\"scanned\"",
+            "\"rows\":" ARRAY("{\"type\":\"object\"}") ",\"cursor\":{\"type\":\"string\",\"nullable\":"
+                                                       "true},\"scanned\":" INTEGER)},
     {"Status",
      OBJECT("\"status\"", "\"status\":" STRING ",\"replicas\":" INTEGER ",\"in_rotation\":" INTEGER)},
     {"Version", OBJECT("\"name\",\"version\",\"redis_version\"",
@@ -159,6 +212,14 @@ static void add_query_params(struct buf *out, const struct route *r)
         add(out, ",\"description\":");
         add_string(out, http_params[i].summary);
         add(out, "}");
+    }
+    if (r->filters) {
+        next_param(out);
+        add(out,
+            "{\"name\":\"filters\",\"in\":\"query\",\"style\":\"form\",\"explode\":true,\"schema\":{\"type\":"
+            "\"object\",\"additionalProperties\":{\"type\":\"string\"}},\"description\":\"COLUMN=OPERATOR."
+            "VALUE, "
+            "with eq, neq, gt, gte, lt, lte, like, in and is: age=gte.18.\"}");
     }
 }
 
@@ -271,7 +332,18 @@ static void add_responses(struct buf *out, const struct route *r)
 
 static const char *method_name(enum http_method m)
 {
-    return m == HTTP_GET ? "get" : m == HTTP_PUT ? "put" : m == HTTP_POST ? "post" : "delete";
+    switch (m) {
+    case HTTP_GET:
+        return "get";
+    case HTTP_PUT:
+        return "put";
+    case HTTP_POST:
+        return "post";
+    case HTTP_PATCH:
+        return "patch";
+    default:
+        return "delete";
+    }
 }
 
 static void add_operation(struct buf *out, const struct route *r)

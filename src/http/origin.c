@@ -73,7 +73,7 @@ static const char allowed_headers[] =
     "Access-Control-Allow-Headers: Authorization, Content-Type, If-Match, If-None-Match, Prefer, "
     "Larder-Consistency, Larder-Token, Upstash-Encoding, "
     "Upstash-Sync-Token, Upstash-Telemetry-Runtime, Upstash-Telemetry-Sdk, Upstash-Telemetry-Platform\r\n"
-    "Access-Control-Allow-Methods: GET, HEAD, PUT, POST, DELETE\r\n"
+    "Access-Control-Allow-Methods: GET, HEAD, PUT, POST, PATCH, DELETE\r\n"
     "Access-Control-Max-Age: 7200\r\n";
 
 static void add_cors(struct http_call *x, struct slice origin, bool any)

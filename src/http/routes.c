@@ -34,6 +34,19 @@ const struct http_param_info http_params[HTTP_PARAMS] = {
     [PARAM_CURSOR] = {"cursor", "{\"type\":\"string\"}", "Where the page begins: what the last page said."},
     [PARAM_AT] = {"at", "{\"type\":\"string\",\"enum\":[\"head\",\"tail\"],\"default\":\"tail\"}",
                   "Which end of the list."},
+    [PARAM_SELECT] = {"select", "{\"type\":\"string\"}",
+                      "The columns that are told, with commas between them."},
+    [PARAM_ORDER] = {"order", "{\"type\":\"string\"}",
+                     "In which order: column, column.asc or column.desc, with commas between them."},
+    [PARAM_INDEX] = {"index", "{\"type\":\"string\"}", "The index that serves; else the best one does."},
+    [PARAM_SCAN] = {"scan", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000000,\"default\":10000}",
+                    "How many rows may be looked at for a page."},
+    [PARAM_INT64] = {"int64", "{\"type\":\"string\",\"enum\":[\"string\"]}",
+                     "INTEGER and TIMESTAMP as strings, for clients whose numbers end at 2^53."},
+    [PARAM_ATOMIC] = {"atomic", "{\"type\":\"boolean\",\"default\":true}",
+                      "false: each row by itself; those that fail are told."},
+    [PARAM_REPLACE] = {"replace", "{\"type\":\"boolean\",\"default\":false}",
+                       "true: rows that are there are replaced; else they are duplicates."},
 };
 
 #define READS  (1u << PARAM_DB | 1u << PARAM_CONSISTENT)
@@ -43,6 +56,8 @@ const struct http_param_info http_params[HTTP_PARAMS] = {
 #define CODED  (1u << PARAM_ENCODING)
 #define LIST   (1u << PARAM_PREFIX | 1u << PARAM_MATCH | 1u << PARAM_TYPE)
 #define RANGE  (1u << PARAM_FROM | 1u << PARAM_TO | 1u << PARAM_REVERSE | 1u << PARAM_VALUES)
+
+#define SHOWN (1u << PARAM_SELECT | 1u << PARAM_INT64)
 
 /* clang-format off */
 const struct route http_routes[] = {
@@ -98,6 +113,39 @@ const struct route http_routes[] = {
      .body = "NewItem", .answer = "Item", .raw = true, .statuses = {200, 204, 404, 409, 412, 413, 415}},
     {HTTP_DELETE, "/keys/{key}/items/{index}", .prepare = http_item_delete, .params = WRITES,
      .id = "deleteItem", .tag = "items", .summary = "Removes an item from a list.",
+     .answer = "Deleted", .statuses = {200, 404, 409, 412}},
+
+    {HTTP_GET, "/tables", .prepare = http_tables_list, .params = READS,
+     .id = "listTables", .tag = "tables", .summary = "The names of a database's tables.",
+     .answer = "Tables", .statuses = {200}},
+    {HTTP_GET, "/tables/{table}", .prepare = http_table_get, .params = READS,
+     .id = "getTable", .tag = "tables", .summary = "What a table is: columns, key, indexes and their state.",
+     .answer = "Table", .statuses = {200, 304, 404, 409, 412}},
+    {HTTP_PUT, "/tables/{table}", .prepare = http_table_put, .params = WRITES,
+     .id = "putTable", .tag = "tables", .summary = "Creates a table. One that is there already has to be the same.",
+     .body = "NewTable", .answer = "Table", .statuses = {200, 201, 204, 409, 412}},
+    {HTTP_DELETE, "/tables/{table}", .prepare = http_table_delete, .params = WRITES,
+     .id = "deleteTable", .tag = "tables", .summary = "Drops a table with its rows, whatever its size.",
+     .answer = "Deleted", .statuses = {200, 404, 409, 412}},
+    {HTTP_GET, "/tables/{table}/rows", .prepare = http_rows_list, .filters = true, .page = {100, 10000},
+     .params = READS | SHOWN | PAGE | 1u << PARAM_ORDER | 1u << PARAM_INDEX | 1u << PARAM_SCAN,
+     .id = "listRows", .tag = "rows", .summary = "Rows in order, a page at a time: age=gte.18 is a filter of a column.",
+     .answer = "RowPage", .statuses = {200, 404, 409}},
+    {HTTP_POST, "/tables/{table}/rows", .prepare = http_rows_post,
+     .params = WRITES | SHOWN | EXPIRY | 1u << PARAM_ATOMIC | 1u << PARAM_REPLACE,
+     .id = "postRows", .tag = "rows", .summary = "Inserts a row, or many in one step.",
+     .body = "NewRows", .answer = "RowResults", .statuses = {200, 201, 404, 409, 413, 422}},
+    {HTTP_GET, "/tables/{table}/rows/{key}", .prepare = http_row_get, .params = READS | SHOWN,
+     .id = "getRow", .tag = "rows", .summary = "A row by its primary key: values with commas between them.",
+     .answer = "Row", .statuses = {200, 304, 404, 409, 412}},
+    {HTTP_PUT, "/tables/{table}/rows/{key}", .prepare = http_row_put, .params = WRITES | SHOWN | EXPIRY,
+     .id = "putRow", .tag = "rows", .summary = "Puts a whole row: columns that are not given have their defaults.",
+     .body = "NewRow", .answer = "Row", .statuses = {200, 201, 204, 404, 409, 412, 422}},
+    {HTTP_PATCH, "/tables/{table}/rows/{key}", .prepare = http_row_patch, .params = WRITES | SHOWN | EXPIRY,
+     .id = "patchRow", .tag = "rows", .summary = "Changes columns of a row.",
+     .body = "NewRow", .answer = "Row", .statuses = {200, 404, 409, 412, 422}},
+    {HTTP_DELETE, "/tables/{table}/rows/{key}", .prepare = http_row_delete, .params = WRITES,
+     .id = "deleteRow", .tag = "rows", .summary = "Deletes a row.",
      .answer = "Deleted", .statuses = {200, 404, 409, 412}},
 
     {HTTP_POST, "/batch", .prepare = http_batch_prepare, .run = http_run_batch, .declare = http_declare_batch,
@@ -267,6 +315,17 @@ static int find_param(struct slice name)
     return i;
 }
 
+/* A parameter that is none of the table's: a filter, where there are such. */
+static bool keep_filter(struct http_call *x, struct slice name, struct slice value)
+{
+    if (!x->route->filters)
+        return false;
+    if (!x->filters)
+        x->filters = arena_alloc(x->arena, (x->request.query.n + 1) * sizeof *x->filters);
+    x->filters[x->nfilters++] = (struct http_filter){name, value};
+    return true;
+}
+
 static bool read_query(struct http_call *x)
 {
     struct slice query = x->request.query, name, value;
@@ -278,6 +337,8 @@ static bool read_query(struct http_call *x)
             return false;
         }
         int i = find_param(name);
+        if (i == HTTP_PARAMS && keep_filter(x, name, value))
+            continue;
         if (i == HTTP_PARAMS || !(x->route->params & 1u << i)) {
             http_refuse(x, 400, "unknown_parameter", "There is no parameter \"%.*s\" here.",
                         name.n < 64 ? (int)name.n : 64, name.p);
@@ -295,8 +356,8 @@ static bool read_query(struct http_call *x)
 /* What a parameter may be that no route looks at closer. */
 static void check_words(struct http_call *x)
 {
-    static const enum http_param yes_or_no[] = {PARAM_REVERSE, PARAM_VALUES};
-    struct slice encoding = x->query[PARAM_ENCODING];
+    static const enum http_param yes_or_no[] = {PARAM_REVERSE, PARAM_VALUES, PARAM_ATOMIC, PARAM_REPLACE};
+    struct slice encoding = x->query[PARAM_ENCODING], int64 = x->query[PARAM_INT64];
     for (size_t i = 0; i < sizeof yes_or_no / sizeof *yes_or_no; i++) {
         struct slice word = x->query[yes_or_no[i]];
         if (word.p && !slice_eq(word, SLICE("true")) && !slice_eq(word, SLICE("false")))
@@ -304,6 +365,8 @@ static void check_words(struct http_call *x)
     }
     if (encoding.p && !slice_eq(encoding, SLICE("base64")))
         http_refuse(x, 400, "bad_parameter", "encoding must be base64, or not be there.");
+    if (int64.p && !slice_eq(int64, SLICE("string")))
+        http_refuse(x, 400, "bad_parameter", "int64 must be string, or not be there.");
 }
 
 void http_route(struct http_call *x)
@@ -312,6 +375,7 @@ void http_route(struct http_call *x)
     x->route = find(x, params);
     if (!x->route || x->route == &path_style)
         return;
+    memcpy(x->coded, params, sizeof params);
     for (int i = 0; i < 2 && params[i].p; i++) {
         if (!uri_decode(params[i], false, x->arena, &x->path[i])) {
             http_refuse(x, 400, "bad_encoding",

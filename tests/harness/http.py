@@ -94,6 +94,9 @@ class Http:
     def put(self, path, body=None, **more):
         return self("PUT", path, body, **more)
 
+    def patch(self, path, body=None, **more):
+        return self("PATCH", path, body, **more)
+
     def post(self, path, body=None, **more):
         return self("POST", path, body, **more)
 
