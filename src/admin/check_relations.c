@@ -20,6 +20,7 @@
 #include "admin/check_internal.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/vec.h"
 #include "table/key_text.h"
 #include "table/rowcode.h"
@@ -63,11 +64,11 @@ static enum status list_tables(struct relations *r)
 static void note_trash(void *arg, struct slice line)
 {
     struct relations *r = arg;
-    char text[64];
-    int64_t id;
-    int type;
-    snprintf(text, sizeof text, "%.*s", (int)line.n, line.p);
-    if (sscanf(text, "%" SCNd64 " %d", &id, &type) == 2)
+    const char *space = memchr(line.p, ' ', line.n);
+    size_t n = space ? (size_t)(space - line.p) : 0;
+    int64_t id, type;
+    if (space && num_parse_i64(slice_of(line.p, n), &id) &&
+        num_parse_i64(slice_of(space + 1, line.n - n - 1), &type))
         VEC_PUSH(r->trash, r->ntrash, r->trash_cap) = (struct trash_row){id, (enum row_type)type};
 }
 

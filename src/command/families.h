@@ -44,6 +44,7 @@ extern const struct command sort_commands[];
 extern const struct command sql_commands[];
 extern const struct command string_commands[];
 extern const struct command table_commands[];
+extern const struct command table_alter_commands[];
 extern const struct command wait_commands[];
 extern const struct command zset_commands[];
 extern const struct command zset_combine_commands[];

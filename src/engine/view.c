@@ -278,6 +278,11 @@ void view_discard(struct view *v, int64_t id, enum row_type type)
     VEC_PUSH(v->batch.trash, v->batch.ntrash, v->batch.trash_cap) = (struct trash_row){id, type};
 }
 
+void view_discard_index(struct view *v, int64_t id, uint16_t number)
+{
+    view_discard(v, id, (enum row_type)(ROW_INDEX + number));
+}
+
 /* The items of a row that is about to lose them. */
 static void discard_items(struct view *v, const struct row *r)
 {

@@ -133,6 +133,9 @@ enum status view_move(struct view *v, uint32_t from_db, struct slice from, uint3
 /* Writes something that no client sees, so that the commit shows whether the database can be written. */
 enum status view_probe(struct view *v) MUST_CHECK;
 
+/* The entries of one index of a table (ROW_INDEX) go to the trash, in constant time. */
+void view_discard_index(struct view *v, int64_t id, uint16_t number);
+
 /* A fresh id for a collection. */
 enum status view_new_id(struct view *v, int64_t *ret) MUST_CHECK;
 

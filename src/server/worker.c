@@ -118,6 +118,12 @@ static void on_sweep(evutil_socket_t fd, short what, void *arg)
     ((struct worker *)arg)->sweep_due = true;
 }
 
+static void on_build(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    ((struct worker *)arg)->build_due = true;
+}
+
 static void on_retry(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd, (void)what;
@@ -384,6 +390,34 @@ static void reload(struct worker *w)
     workers_release(w->workers);
 }
 
+/* A command of this worker has said that there may be an index to build: the first one does that. */
+static void ask_builder(struct worker *w)
+{
+    struct worker *first = w->workers->workers[0];
+    w->executor.builds_asked = false;
+    atomic_store(&first->builds_asked, true);
+    worker_wake(first);
+}
+
+/* Steps between batches: of the sweeper, and of the builder of indexes. */
+static void tend_chores(struct worker *w)
+{
+    if (w->executor.builds_asked)
+        ask_builder(w);
+    if (atomic_load_explicit(&w->builds_asked, memory_order_relaxed)) {
+        atomic_store(&w->builds_asked, false);
+        w->builder.look = w->build_due = true;
+    }
+    if (w->sweep_due && !w->batch.pending) {
+        w->sweep_due = false;
+        worker_arm(w->sweep_timer, sweeper_step(w));
+    }
+    if (w->build_due && !w->batch.pending && !w->stop) {
+        w->build_due = false;
+        worker_arm(w->build_timer, builder_step(w));
+    }
+}
+
 static enum status turn(struct worker *w, struct error *err)
 {
     if (w->reload)
@@ -400,10 +434,7 @@ static enum status turn(struct worker *w, struct error *err)
     }
     transaction_run_batch(w);
     tend_waiting(w);
-    if (w->sweep_due && !w->batch.pending) {
-        w->sweep_due = false;
-        worker_arm(w->sweep_timer, sweeper_step(w));
-    }
+    tend_chores(w);
     poll_tend(w); /* last: whatever asks the database may take a notification along */
     worker_free_dead(w);
     return ST_OK;
@@ -442,6 +473,7 @@ static enum status wind_up(struct worker *w, struct error *err)
     if (is_first(w))
         listeners_watch(w->workers, false);
     event_del(w->sweep_timer);
+    event_del(w->build_timer);
     /* What has been sent is read and answered; then nothing more is. */
     enum status st = end_pending(w, err);
     block_end_jobs(&w->executor);
@@ -469,6 +501,7 @@ enum status worker_run(struct worker *w, struct error *err)
     event_add(w->tick, &second);
     if (is_first(w)) {
         worker_arm(w->sweep_timer, 0);
+        worker_arm(w->build_timer, 0);
         listeners_watch(w->workers, true);
     }
     enum status st = ST_OK;
@@ -497,6 +530,7 @@ static enum status open_loop(struct worker *w, struct error *err)
         return error_set(err, ST_INTERNAL, "cannot make an event loop: %s", strerror(errno));
     w->tick = event_new(w->base, -1, EV_PERSIST, on_tick, w);
     w->sweep_timer = event_new(w->base, -1, 0, on_sweep, w);
+    w->build_timer = event_new(w->base, -1, 0, on_build, w);
     w->pause_timer = event_new(w->base, -1, 0, on_pause_over, w);
     w->poll_timer = event_new(w->base, -1, 0, on_pause_over, w);
     w->retry_timer = event_new(w->base, -1, 0, on_retry, w);
@@ -524,6 +558,7 @@ enum status worker_new(struct workers *workers, struct engine *engine, struct wo
     each_engine(w, set_form_limits);
     protocols_start(w);
     busy_init(w);
+    builder_init(&w->builder);
     w->nobody = (struct client){.worker = w, .protocol = &resp_protocol, .run.state = CLIENT_DEAD};
     mailbox_init(&w->mailbox);
     w->look.kind = &look_for_blocked;
@@ -579,6 +614,7 @@ void worker_free(struct worker *w)
     handshakes_release(&w->handshakes);
     free_event(w->tick);
     free_event(w->sweep_timer);
+    free_event(w->build_timer);
     free_event(w->pause_timer);
     free_event(w->poll_timer);
     free_event(w->retry_timer);
@@ -594,6 +630,7 @@ void worker_free(struct worker *w)
     worker_undo_release(&w->undo);
     legs_release(&w->legs);
     busy_release(w);
+    builder_release(&w->builder);
     wakeup_release(w);
     mem_free(w->flush.items);
     mem_free(w->unread.items);

@@ -8,6 +8,7 @@
 #include "exec/executor.h"
 #include "net/handshake.h"
 #include "server/batch.h"
+#include "server/builder.h"
 #include "server/busy.h"
 #include "server/client.h"
 #include "server/gather.h"
@@ -52,13 +53,15 @@ struct worker {
     _Atomic uint32_t nclients;       /* that were let in and sent here, from then on until they have gone */
     struct arrival arrivals[LISTENERS];
     struct handshakes handshakes;
-    struct event *tick, *sweep_timer, *pause_timer, *poll_timer, *retry_timer, *stop_event, *wake_event;
+    struct event *tick, *sweep_timer, *build_timer, *pause_timer, *poll_timer, *retry_timer, *stop_event,
+        *wake_event;
     int stop_fd; /* an eventfd: worker_stop writes to it */
     int wake_fd; /* an eventfd: worker_wake, and the store when commits have become durable */
     bool stop;
     struct error fatal; /* why, when it is no good end */
     bool reload;        /* the certificates are to be read */
-    bool sweep_due;
+    bool sweep_due, build_due;
+    _Atomic bool builds_asked;                /* by any worker: there may be an index to build */
     int64_t now_us;                           /* monotonic, of this turn; 0 until worker_now is called */
     int64_t commit_warned_us, http_warned_us; /* when it was last logged */
     uint64_t batches;
@@ -78,7 +81,8 @@ struct worker {
     struct {
         struct worker_job *items;
         size_t len, cap;
-    } jobs;                                 /* that are over */
+    } jobs; /* that are over */
+    struct builder builder;
     struct client_vec flush;                /* clients whose output may leave now */
     struct client_vec unread;               /* clients that have sent something while a batch is pending */
     struct client_list ready, paused, dead; /* by state */
