@@ -30,22 +30,30 @@ static bool on_hashes(const struct rows *r)
     return r->table->schema.on_hashes;
 }
 
+enum status rows_take(struct rows *r, struct slice name, bool found, const struct item_row *item,
+                      struct stored *ret)
+{
+    *ret = (struct stored){.name = name, .found = found};
+    if (!found)
+        return ST_OK;
+    ret->live = lives(r, item->expire_at);
+    return decode(r, item, &ret->row);
+}
+
 enum status rows_read(struct rows *r, struct slice name, struct stored *ret)
 {
     struct item_ref ref = row_ref(r, name);
     struct item_row item;
     enum status st;
-    *ret = (struct stored){.name = name};
     if (on_hashes(r)) {
+        *ret = (struct stored){.name = name};
         st = hashes_get_many(r, &name, 1, &ret->row);
         ret->found = ret->live = st == ST_OK && ret->row.values;
         return st;
     }
-    st = view_item(r->view, &ref, &ret->found, &item);
-    if (st != ST_OK || !ret->found)
-        return st;
-    ret->live = lives(r, item.expire_at);
-    return decode(r, &item, &ret->row);
+    bool found;
+    st = view_item(r->view, &ref, &found, &item);
+    return st == ST_OK ? rows_take(r, name, found, &item, ret) : st;
 }
 
 enum status rows_find(struct rows *r, struct slice name, bool *ret_found, struct item_row *ret)
@@ -151,22 +159,23 @@ enum status rows_put(struct rows *r, const struct row_write *w, enum row_outcome
     const struct schema *s = &r->table->schema;
     struct value *values = arena_alloc(r->arena, (s->ncolumns + 1) * sizeof *values);
     struct row_change change = {.row.values = values};
-    struct stored old;
+    struct prepared p;
     for (size_t i = 0; i < s->ncolumns; i++)
         values[i] = w->given[i] ? w->values[i] : s->columns[i].default_value;
     if (!rows_check(r, values, fault) || !rows_name(r, values, &change.name, fault))
         return ST_OK;
-    enum status st = rows_read(r, change.name, &old);
-    if (st != ST_OK)
+    enum status st = rows_prepare(r, values, change.name, &p, fault);
+    if (st != ST_OK || fault->kind)
         return st;
-    *ret = old.live ? ROW_REPLACED : ROW_NEW;
-    if (!condition_holds(&old, w->condition, w->version)) {
+    *ret = p.old.live ? ROW_REPLACED : ROW_NEW;
+    if (!condition_holds(&p.old, w->condition, w->version)) {
         *ret = ROW_NOT_MET;
         return ST_OK;
     }
-    change.old = &old;
-    change.row.version = rows_next_version(r, &old);
-    change.row.expire_at = !w->keep_expiry ? w->expire_at : old.live ? old.row.expire_at : EXPIRE_NEVER;
+    change.old = &p.old;
+    change.prepared = &p;
+    change.row.version = rows_next_version(r, &p.old);
+    change.row.expire_at = !w->keep_expiry ? w->expire_at : p.old.live ? p.old.row.expire_at : EXPIRE_NEVER;
     if ((st = rows_write(r, &change, fault)) != ST_OK || fault->kind)
         return st;
     if (s->on_hashes)

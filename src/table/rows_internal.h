@@ -37,11 +37,37 @@ bool rows_check(struct rows *r, const struct value *values, struct fault *fault)
 /* The version that a row gets next. No row that was here before under the same name had it. */
 int64_t rows_next_version(struct rows *r, const struct stored *old);
 
+/* An item of the table as a row under this name. */
+enum status rows_take(struct rows *r, struct slice name, bool found, const struct item_row *item,
+                      struct stored *ret) MUST_CHECK;
+
+/* The entries of a row, by the indexes' places. */
+struct entries {
+    struct slice *names; /* p is NULL: the index has none of it */
+    bool *unique;
+};
+
+/* What is in the place of a unique entry. */
+struct holder {
+    bool found;
+    struct slice row; /* the name of the row that has it */
+};
+
+/* What a put needs to know: what lies under its name, its entries and who has them. One round trip. */
+struct prepared {
+    struct stored old;
+    struct entries now;
+    struct holder *held;
+};
+enum status rows_prepare(struct rows *r, const struct value *values, struct slice name, struct prepared *ret,
+                         struct fault *fault) MUST_CHECK;
+
 /* What is to be written: a row in the place of another one, or of none. */
 struct row_change {
-    const struct stored *old;    /* what lies under the name that it had; may be NULL: it is new */
-    const struct stored *target; /* of one that moves: what lies under its new name, expired */
-    struct slice name;           /* the one that it gets */
+    const struct stored *old;        /* what lies under the name that it had */
+    const struct stored *target;     /* of one that moves: what lies under its new name, expired */
+    struct slice name;               /* the one that it gets */
+    const struct prepared *prepared; /* of these values; NULL: nobody has looked yet */
     struct table_row row;
 };
 

@@ -11,19 +11,6 @@
 
 #define PRINTED_BYTES 40 /* of each value in an error */
 
-/* The entries of a row, by the indexes' places. */
-struct entries {
-    struct slice *names; /* p is NULL: the index has none of it */
-    bool *unique;
-};
-
-/* What is in the place of a unique entry. */
-struct holder {
-    size_t index;
-    bool found;
-    struct slice row; /* the name of the row that has it */
-};
-
 struct writing {
     struct rows *r;
     const struct row_change *c;
@@ -71,27 +58,63 @@ static bool same_entry(const struct entries *a, const struct entries *b, size_t 
 
 /* ---- who has what ---- */
 
-/* Reads the unique entries of one or two rows (b may be NULL) at once. */
-static enum status read_holders(struct rows *r, const struct entries *a, struct holder *ret_a,
-                                const struct entries *b, struct holder *ret_b)
+/* What is read at once: entries, and whose they are. */
+struct gathered {
+    struct item_ref *refs;
+    struct holder **of;
+    size_t n;
+};
+
+static struct gathered gather(struct rows *r)
 {
-    size_t n = schema_of(r)->nindexes, nrefs = 0;
-    struct item_ref *refs = arena_alloc(r->arena, (2 * n + 1) * sizeof *refs);
-    struct item_row *rows = arena_alloc(r->arena, (2 * n + 1) * sizeof *rows);
-    struct holder **of = arena_alloc(r->arena, (2 * n + 1) * sizeof(struct holder *));
-    bool *found = arena_alloc(r->arena, 2 * n + 1);
-    for (size_t k = 0; k < 2 * n; k++) {
-        const struct entries *e = k < n ? a : b;
-        size_t i = k % n;
-        if (!e || !e->names[i].p || !e->unique[i])
+    size_t most = 2 * schema_of(r)->nindexes + 1;
+    return (struct gathered){.refs = arena_alloc(r->arena, most * sizeof(struct item_ref)),
+                             .of = arena_alloc(r->arena, most * sizeof(struct holder *))};
+}
+
+/* The unique entries of a row, but for those that another state of it has as well (may be NULL). */
+static void gather_unique(struct gathered *g, struct rows *r, const struct entries *e,
+                          const struct entries *but, struct holder *ret)
+{
+    for (size_t i = 0; i < schema_of(r)->nindexes; i++) {
+        if (!e->names[i].p || !e->unique[i] || (but && same_entry(e, but, i)))
             continue;
-        of[nrefs] = &(k < n ? ret_a : ret_b)[i];
-        refs[nrefs++] = entry_ref(r, e->names[i]);
+        g->of[g->n] = &ret[i];
+        g->refs[g->n++] = entry_ref(r, e->names[i]);
     }
-    enum status st = nrefs ? view_get_items(r->view, refs, nrefs, found, rows) : ST_OK;
-    for (size_t k = 0; st == ST_OK && k < nrefs; k++)
-        *of[k] = (struct holder){.found = found[k], .row = rows[k].value};
+}
+
+/* row (may be NULL): the last of the refs, which is no entry. */
+static enum status read_gathered(struct gathered *g, struct rows *r, bool *ret_found, struct item_row *row)
+{
+    struct item_row *items = arena_alloc(r->arena, (g->n + 1) * sizeof *items);
+    bool *found = arena_alloc(r->arena, g->n + 1);
+    enum status st = g->n ? view_get_items(r->view, g->refs, g->n, found, items) : ST_OK;
+    size_t n = row ? g->n - 1 : g->n;
+    for (size_t k = 0; st == ST_OK && k < n; k++)
+        *g->of[k] = (struct holder){.found = found[k], .row = items[k].value};
+    if (st == ST_OK && row) {
+        *row = items[n];
+        *ret_found = found[n];
+    }
     return st;
+}
+
+enum status rows_prepare(struct rows *r, const struct value *values, struct slice name, struct prepared *ret,
+                         struct fault *fault)
+{
+    struct gathered g = gather(r);
+    struct item_row row;
+    bool found = false;
+    if (schema_of(r)->on_hashes)
+        return rows_read(r, name, &ret->old);
+    ret->held = arena_alloc(r->arena, (schema_of(r)->nindexes + 1) * sizeof *ret->held);
+    if (!make_entries(r, values, &ret->now, fault))
+        return ST_OK;
+    gather_unique(&g, r, &ret->now, NULL, ret->held);
+    g.refs[g.n++] = (struct item_ref){.table = ITEM_ROW, .id = r->table->id, .name = name};
+    enum status st = read_gathered(&g, r, &found, &row);
+    return st == ST_OK ? rows_take(r, name, found, &row, &ret->old) : st;
 }
 
 static bool is_victim(const struct writing *w, struct slice name)
@@ -108,7 +131,7 @@ static enum status check_holder(struct writing *w, size_t i, struct fault *fault
     const struct holder *h = &w->now_held[i];
     const struct row_change *c = w->c;
     if (!w->now.names[i].p || !w->now.unique[i] || !h->found || slice_eq(h->row, c->name) ||
-        (c->old && slice_eq(h->row, c->old->name)) || is_victim(w, h->row))
+        slice_eq(h->row, c->old->name) || is_victim(w, h->row))
         return ST_OK;
     struct stored *other = &w->victims[w->nvictims];
     enum status st = rows_read(w->r, arena_copy(w->r->arena, h->row), other);
@@ -154,7 +177,9 @@ enum status rows_remove(struct rows *r, const struct stored *s)
     if (!make_entries(r, s->row.values, &e, &none))
         return error_set(view_error(r->view), ST_CORRUPT, "a row has an entry that is too long: %s",
                          none.text);
-    enum status st = read_holders(r, &e, held, NULL, NULL);
+    struct gathered g = gather(r);
+    gather_unique(&g, r, &e, NULL, held);
+    enum status st = read_gathered(&g, r, NULL, NULL);
     for (size_t i = 0; st == ST_OK && i < n; i++)
         st = drop_entry(r, &e, i, held, s->name);
     return st == ST_OK ? drop_row(r, s) : st;
@@ -165,13 +190,13 @@ static enum status clear_way(struct writing *w)
 {
     const struct row_change *c = w->c;
     struct rows *r = w->r;
-    bool moved = c->old && c->old->found && !slice_eq(c->old->name, c->name);
+    bool moved = c->old->found && !slice_eq(c->old->name, c->name);
     enum status st = ST_OK;
     for (size_t i = 0; st == ST_OK && i < w->nvictims; i++)
         st = rows_remove(r, &w->victims[i]);
     if (st == ST_OK && c->target && !is_victim(w, c->target->name))
         st = rows_remove(r, c->target);
-    for (size_t i = 0; st == ST_OK && c->old && c->old->found && i < schema_of(r)->nindexes; i++)
+    for (size_t i = 0; st == ST_OK && c->old->found && i < schema_of(r)->nindexes; i++)
         if (!same_entry(&w->was, &w->now, i))
             st = drop_entry(r, &w->was, i, w->was_held, c->old->name);
     return st == ST_OK && moved ? drop_row(r, c->old) : st;
@@ -181,8 +206,8 @@ static enum status clear_way(struct writing *w)
 static enum status put_entries(struct writing *w, struct slice name)
 {
     const struct row_change *c = w->c;
-    bool moved = c->old && !slice_eq(c->old->name, c->name);
-    bool had = c->old && c->old->found;
+    bool moved = !slice_eq(c->old->name, c->name);
+    bool had = c->old->found;
     for (size_t i = 0; i < schema_of(w->r)->nindexes; i++) {
         bool ready = schema_of(w->r)->indexes[i].state == INDEX_READY;
         bool stays = had && ready && same_entry(&w->was, &w->now, i) && !(moved && w->now.unique[i]);
@@ -217,33 +242,51 @@ static enum status put_row(struct writing *w, struct slice name)
 /* Entries follow what happens to the hash. */
 static enum status write_hash(struct rows *r, const struct row_change *c, struct fault *fault)
 {
-    bool had = c->old && c->old->live;
+    bool had = c->old->live;
     struct hash_write w = {.name = c->name, .old = had ? &c->old->row : NULL, .row = &c->row};
     if (had && !slice_eq(c->old->name, c->name))
         w.from = c->old->name;
     return hashes_write(r, &w, fault);
 }
 
+/* The entries that there were and are to be, and who has the unique ones of them. */
+static enum status learn(struct writing *w, struct fault *fault)
+{
+    const struct row_change *c = w->c;
+    struct rows *r = w->r;
+    size_t n = schema_of(r)->nindexes;
+    struct gathered g = gather(r);
+    w->was_held = arena_alloc(r->arena, (n + 1) * sizeof *w->was_held);
+    w->victims = arena_alloc(r->arena, (n + 1) * sizeof *w->victims);
+    if (c->prepared) {
+        w->now = c->prepared->now;
+        w->now_held = c->prepared->held;
+    } else {
+        w->now_held = arena_alloc(r->arena, (n + 1) * sizeof *w->now_held);
+        if (!make_entries(r, c->row.values, &w->now, fault))
+            return ST_OK;
+        gather_unique(&g, r, &w->now, NULL, w->now_held);
+    }
+    if (c->old->found) {
+        if (!make_entries(r, c->old->row.values, &w->was, fault))
+            return ST_OK;
+        gather_unique(&g, r, &w->was, &w->now, w->was_held);
+    }
+    return read_gathered(&g, r, NULL, NULL);
+}
+
 enum status rows_write(struct rows *r, const struct row_change *c, struct fault *fault)
 {
     if (schema_of(r)->on_hashes)
         return write_hash(r, c, fault);
-    size_t n = schema_of(r)->nindexes;
     struct writing w = {.r = r, .c = c};
-    bool had = c->old && c->old->found;
-    w.now_held = arena_alloc(r->arena, (n + 1) * sizeof *w.now_held);
-    w.was_held = arena_alloc(r->arena, (n + 1) * sizeof *w.was_held);
-    w.victims = arena_alloc(r->arena, (n + 1) * sizeof *w.victims);
-    if (!make_entries(r, c->row.values, &w.now, fault) ||
-        (had && !make_entries(r, c->old->row.values, &w.was, fault)))
-        return ST_OK;
-    enum status st = read_holders(r, &w.now, w.now_held, had ? &w.was : NULL, w.was_held);
-    for (size_t i = 0; st == ST_OK && !fault->kind && i < n; i++)
+    enum status st = learn(&w, fault);
+    for (size_t i = 0; st == ST_OK && !fault->kind && i < schema_of(r)->nindexes; i++)
         st = check_holder(&w, i, fault);
     if (st != ST_OK || fault->kind)
         return st;
     if (c->row.expire_at != EXPIRE_NEVER && c->row.expire_at <= view_now(r->view))
-        return had ? rows_remove(r, c->old) : ST_OK;
+        return c->old->found ? rows_remove(r, c->old) : ST_OK;
     if ((st = clear_way(&w)) != ST_OK)
         return st;
     struct slice name = arena_copy(view_arena(r->view), c->name);

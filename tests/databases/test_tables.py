@@ -11,6 +11,7 @@ from harness import tables, wait
 from harness.resp import ServerError
 
 from .test_conflicts import DEADLOCK, NO_SPACE, plant
+from .test_shared import round_trips
 
 TABLE = "k INTEGER PRIMARY KEY, v TEXT, n INTEGER DEFAULT 0 NOT NULL, UNIQUE INDEX by_v (v), INDEX by_n (n)"
 
@@ -121,6 +122,21 @@ def test_two_servers_change_one_table(fleet, data):
         c("TABLE.DROP", "t")
     wait.until(lambda: data.query("SELECT count(*) FROM larder_row") == [["0"]], "dropped rows are swept")
     wait.until(lambda: data.query("SELECT count(*) FROM larder_entry") == [["0"]], "so are their entries")
+
+
+def test_round_trips(fleet, data):
+    """The table's key, the row with its unique entries, the commit; what an update has to look for besides is one more."""
+    server = fleet.larder("--sweep", "no", "--workers", "1", data=data)
+    with server.connect() as c:
+        c("TABLE.CREATE", "t", TABLE)
+        numbers = itertools.count()
+        put = lambda: [["ROW.PUT", "t", *fields(k=next(numbers), v=next(numbers))]]  # noqa: E731
+        get = lambda: [["ROW.GET", "t", 0]]  # noqa: E731
+        mget = lambda: [["ROW.MGET", "t", "KEYS", 3, 0, 2, 4]]  # noqa: E731
+        update = lambda: [["ROW.UPDATE", "t", "KEY", 0, *fields(v=f"x{next(numbers)}")]]  # noqa: E731
+        delete = lambda: [["ROW.DEL", "t", next(numbers) % 20]]  # noqa: E731
+        for what, most in ((put, 3), (get, 2), (mget, 2), (update, 4), (delete, 4)):
+            assert min(round_trips(server, c, what()) for _ in range(4)) <= most, what()
 
 
 def test_another_server_sees_a_table_change(fleet, data):
