@@ -89,14 +89,4 @@ void schema_encode(const struct schema *s, struct buf *out);
 enum status schema_decode(struct slice json, struct arena *arena, struct schema *ret,
                           struct error *err) MUST_CHECK;
 
-/* The text that TABLE.CREATE takes to make the same table, and the CREATE TABLE and CREATE INDEX statements
-   of SQL: for TABLE.INFO, .schema, sqlite_schema. */
-void schema_describe(const struct schema *s, struct buf *out);
-void schema_sql(const struct schema *s, struct slice table, struct buf *out);
-
-/* A CREATE VIEW statement by which the database behind shows the table's live rows with their columns. */
-enum schema_dialect { DIALECT_SQLITE, DIALECT_POSTGRES, DIALECT_MARIADB };
-void schema_view(const struct schema *s, struct slice table, int64_t id, enum schema_dialect d,
-                 struct buf *out);
-
 #endif

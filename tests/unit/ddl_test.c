@@ -353,6 +353,135 @@ static void refuses_alterations(void)
     CHECK_EQ(fault.kind, FAULT_TOO_LONG);
 }
 
+/* ---- statements ---- */
+
+static bool statement(const char *sql, struct ddl *d, struct slice *rest)
+{
+    fault = (struct fault){0};
+    bool ok = ddl_statement(slice_str(sql), &arena, d, rest, &fault);
+    CHECK(!ok || fault.kind == FAULT_NONE);
+    return ok;
+}
+
+static void reads_statements(void)
+{
+    struct ddl d;
+    struct slice rest;
+    struct schema s, t;
+    enum alter_kind kind;
+    uint16_t number;
+    REQUIRE(statement(
+        ";; CREATE TABLE IF NOT EXISTS main.\"t\" (a INT, -- )\n PRIMARY KEY (a)) WITHOUT ROWID, strict;"
+        " SELECT 1",
+        &d, &rest));
+    CHECK(d.kind == DDL_CREATE_TABLE && d.if_not_exists);
+    CHECK_SLICE(d.table, SLICE("t"));
+    CHECK_SLICE(rest, SLICE(" SELECT 1"));
+    REQUIRE(ddl_table(d.text, NULL, &arena, &s, &fault));
+    REQUIRE(statement("create unique index if not exists i on t(a desc)", &d, &rest));
+    CHECK(d.kind == DDL_CREATE_INDEX && d.if_not_exists && rest.n == 0);
+    CHECK_SLICE(d.index, SLICE("i"));
+    CHECK_SLICE(d.text, SLICE("ADD UNIQUE INDEX \"i\"(a desc)"));
+    REQUIRE(ddl_alter(d.text, &s, &arena, &t, &kind, &number, &fault));
+    CHECK(kind == ALTER_ADD_INDEX && t.indexes[0].unique && t.indexes[0].parts[0].desc);
+    REQUIRE(statement("DROP INDEX IF EXISTS i ON t;", &d, &rest));
+    CHECK(d.kind == DDL_DROP_INDEX && d.if_exists && slice_eq(d.table, SLICE("t")));
+    fault = (struct fault){0};
+    REQUIRE(ddl_alter(d.text, &t, &arena, &s, &kind, &number, &fault));
+    REQUIRE(statement("DROP INDEX \"a\"\"b\"", &d, &rest));
+    CHECK_SLICE(d.index, SLICE("a\"b"));
+    CHECK_SLICE(d.text, SLICE("DROP INDEX \"a\"\"b\""));
+    CHECK(!d.table.n && !d.if_exists);
+    REQUIRE(statement("DROP TABLE t", &d, &rest) && d.kind == DDL_DROP_TABLE && !d.if_exists);
+    REQUIRE(statement("ALTER TABLE t RENAME TO u;", &d, &rest) && d.kind == DDL_RENAME_TABLE);
+    CHECK_SLICE(d.name, SLICE("u"));
+    REQUIRE(statement("ALTER TABLE t RENAME COLUMN a TO b; DROP TABLE t", &d, &rest) &&
+            d.kind == DDL_ALTER_TABLE);
+    CHECK_SLICE(d.text, SLICE("RENAME COLUMN a TO b"));
+    CHECK_SLICE(rest, SLICE(" DROP TABLE t"));
+    REQUIRE(statement("ALTER TABLE t ADD b TEXT DEFAULT ';' -- x", &d, &rest));
+    CHECK_SLICE(d.text, SLICE("ADD b TEXT DEFAULT ';'"));
+}
+
+static void leaves_other_statements_alone(void)
+{
+    static const char *const other[] = {"",
+                                        ";",
+                                        "SELECT 1",
+                                        "INSERT INTO t VALUES (1)",
+                                        "CREATE VIEW v AS SELECT 1",
+                                        "CREATE",
+                                        "CREATE TRIGGER x",
+                                        "CREATE VIRTUAL TABLE t USING x",
+                                        "DROP",
+                                        "DROP VIEW v",
+                                        "ALTER",
+                                        "ALTER VIEW v",
+                                        "'unclosed",
+                                        "/* unclosed",
+                                        "? ?",
+                                        "EXPLAIN CREATE TABLE t (a)",
+                                        "CREATE UNIQUE TABLE t (a INT)",
+                                        "\xff"};
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
+        struct ddl d;
+        struct slice rest;
+        check.context = other[i];
+        CHECK(!statement(other[i], &d, &rest) && fault.kind == FAULT_NONE);
+        CHECK_SLICE(rest, slice_str(other[i]));
+    }
+}
+
+static void refuses_statements(void)
+{
+    static const struct {
+        const char *sql;
+        enum fault_kind kind;
+    } bad[] = {{"CREATE TABLE", FAULT_SYNTAX},
+               {"CREATE TABLE t", FAULT_SYNTAX},
+               {"CREATE TABLE t (a INT", FAULT_SYNTAX},
+               {"CREATE TABLE t (a INT; b INT)", FAULT_SYNTAX},
+               {"CREATE TABLE t (a INT) ENGINE = x", FAULT_SYNTAX},
+               {"CREATE TABLE t (a INT) STRICT,", FAULT_SYNTAX},
+               {"CREATE TABLE t (a INT) WITHOUT", FAULT_SYNTAX},
+               {"CREATE TABLE other.t (a INT)", FAULT_REFUSED},
+               {"CREATE TABLE t AS SELECT 1", FAULT_REFUSED},
+               {"CREATE TEMP TABLE t (a INT)", FAULT_REFUSED},
+               {"CREATE INDEX i", FAULT_SYNTAX},
+               {"CREATE INDEX i ON t", FAULT_SYNTAX},
+               {"CREATE INDEX i ON t (a) WHERE a > 1", FAULT_REFUSED},
+               {"CREATE INDEX IF EXISTS i ON t (a)", FAULT_SYNTAX},
+               {"DROP TABLE t, u", FAULT_SYNTAX},
+               {"DROP TABLE IF t", FAULT_SYNTAX},
+               {"DROP INDEX", FAULT_SYNTAX},
+               {"ALTER TABLE", FAULT_SYNTAX},
+               {"ALTER TABLE t RENAME TO", FAULT_SYNTAX},
+               {"ALTER TABLE t RENAME TO u v", FAULT_SYNTAX},
+               {"CREATE TABLE t ('x", FAULT_SYNTAX}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct ddl d;
+        struct slice rest;
+        check.context = bad[i].sql;
+        CHECK(!statement(bad[i].sql, &d, &rest));
+        CHECK_EQ(fault.kind, bad[i].kind);
+    }
+    /* Ten megabytes are told to be too many without reading them. */
+    static const char *const begins[] = {"CREATE TABLE t (", "CREATE INDEX i ON t (", "ALTER TABLE t "};
+    size_t n = 10 << 20;
+    char *big = malloc(n);
+    REQUIRE(big);
+    for (size_t i = 0; i < 3; i++) {
+        struct ddl d;
+        struct slice rest;
+        memset(big, '(', n);
+        memcpy(big, begins[i], strlen(begins[i]));
+        fault = (struct fault){0};
+        CHECK(!ddl_statement(slice_of(big, n), &arena, &d, &rest, &fault));
+        CHECK_EQ(fault.kind, FAULT_TOO_LONG);
+    }
+    free(big);
+}
+
 int main(int argc, char **argv)
 {
     CHECK_MAIN(argc, argv);
@@ -366,6 +495,9 @@ int main(int argc, char **argv)
     RUN(alters_columns);
     RUN(alters_indexes);
     RUN(refuses_alterations);
+    RUN(reads_statements);
+    RUN(leaves_other_statements_alone);
+    RUN(refuses_statements);
     arena_release(&arena);
     return check_done();
 }

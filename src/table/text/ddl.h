@@ -54,7 +54,14 @@ bool ddl_alter(struct slice text, const struct schema *s, struct arena *arena, s
 /* Which columns an expression names, by place. False: it is none that a CHECK can have. */
 bool ddl_uses(struct slice expression, const struct schema *s, bool *ret_used);
 
-/* The statements of SQL that change tables. False with no fault: it is none of them. */
+/* The statements of SQL that change tables. Names are as the statement has them, not checked. False with no
+   fault: it is none of them; only its first words were looked at, and *ret_rest is sql. Else *ret_rest is
+   what is behind the statement and its semicolon. What is in *ret borrows sql or the arena.
+
+     CREATE TABLE [IF NOT EXISTS] t (table) [WITHOUT ROWID] [, STRICT]    which our tables are anyway
+     CREATE [UNIQUE] INDEX [IF NOT EXISTS] i ON t (parts)
+     DROP TABLE [IF EXISTS] t;  DROP INDEX [IF EXISTS] i [ON t]
+     ALTER TABLE t RENAME TO name | alter */
 enum ddl_kind {
     DDL_CREATE_TABLE,
     DDL_DROP_TABLE,

@@ -10,6 +10,8 @@
 #include "table/fault.h"
 #include "table/schema.h"
 
+#define DDL_TEXT_MAX 262144 /* several times what a schema may be */
+
 /* ---- tokens (ddl_lex.c) ---- */
 
 enum token_kind {

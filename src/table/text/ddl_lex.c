@@ -3,8 +3,7 @@
 #include "table/text/ddl.h"
 #include "table/text/ddl_internal.h"
 
-#define DDL_TEXT_MAX 262144 /* several times what a schema may be */
-#define BRACKETS_MAX 64     /* within each other */
+#define BRACKETS_MAX 64 /* within each other */
 
 static bool is_letter(char c)
 {
