@@ -50,38 +50,43 @@ void declare_forget_all(struct query_engine *e)
 }
 
 struct name_search {
-    const char *wanted;
-    char found[SCHEMA_NAME_MAX + 1];
+    struct slice wanted;
+    struct arena *arena;
+    struct slice found;
 };
+
+static bool same_letters(struct slice x, struct slice y)
+{
+    return x.n == y.n && strncasecmp(x.p, y.p, x.n) == 0;
+}
 
 static enum status compare_name(void *arg, struct slice name)
 {
     struct name_search *s = arg;
-    if (!slice_is(name, s->wanted) || name.n > SCHEMA_NAME_MAX)
+    if (!same_letters(name, s->wanted))
         return ST_OK;
-    (void)snprintf(s->found, sizeof s->found, "%.*s", (int)name.n, name.p);
+    s->found = arena_copy(s->arena, name);
     return ST_STOP;
 }
 
-/* The table of a name, case ignored. */
-static enum status open_table(struct query_engine *e, const char *name, const struct table **ret)
+enum status declare_open(struct query_engine *e, struct slice name, const struct table **ret,
+                         struct fault *fault)
 {
     const struct query *q = e->q;
-    struct name_search s = {.wanted = name};
-    struct fault fault = {0};
+    struct name_search s = {.wanted = name, .arena = &e->arena};
+    struct fault first = {0};
     *ret = NULL;
-    enum status st = table_open(q->catalog, q->view, q->db, slice_str(name), ret, &fault);
-    if (st != ST_OK || fault.kind == FAULT_NONE)
+    enum status st = table_open(q->catalog, q->view, q->db, name, ret, &first);
+    if (st != ST_OK || first.kind == FAULT_NONE)
         return st;
     *ret = NULL;
     st = table_each(q->catalog, q->view, q->db, compare_name, &s);
-    if (st != ST_OK)
-        return st;
-    if (!s.found[0]) {
-        (void)fault_set(&e->fault, fault.kind, "%s", fault.text);
-        return ST_OK;
-    }
-    return table_open(q->catalog, q->view, q->db, slice_str(s.found), ret, &e->fault);
+    if (st == ST_OK && s.found.p)
+        return table_open(q->catalog, q->view, q->db, s.found, ret, fault);
+    if (st == ST_OK)
+        (void)fault_set(fault, first.kind, "%s%s%.*s", first.text, first.kind == FAULT_NO_TABLE ? ": " : "",
+                        first.kind == FAULT_NO_TABLE ? (int)(name.n < 80 ? name.n : 80) : 0, name.p);
+    return st;
 }
 
 static struct query_table *declare_anew(struct query_engine *e, const struct table *t)
@@ -118,7 +123,7 @@ bool declared_still(struct query_engine *e, struct query_table *d)
     if (d->run == e->clock)
         return true;
     struct memory_budget *was = query_leave(e);
-    enum status st = open_table(e, d->name, &t);
+    enum status st = declare_open(e, slice_str(d->name), &t, &e->fault);
     if (query_return(e, was, st) != SQLITE_OK || !t || !is_same(d, t))
         return false;
     use(e, d, t);
@@ -129,7 +134,7 @@ struct query_table *declare_table(struct query_engine *e, const char *name)
 {
     const struct table *t;
     struct memory_budget *was = query_leave(e);
-    enum status st = open_table(e, name, &t);
+    enum status st = declare_open(e, slice_str(name), &t, &e->fault);
     if (query_return(e, was, st) != SQLITE_OK || !t)
         return NULL;
     struct query_table *d = declared_table(e, name);

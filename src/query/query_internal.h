@@ -120,6 +120,9 @@ struct query_table *declared_table(const struct query_engine *e, const char *nam
 
 /* Whether a declared table is as the catalog has it now; it is good for the running statement then. */
 bool declared_still(struct query_engine *e, struct query_table *t);
+/* The table of a name, case ignored; NULL and a fault: there is none. */
+enum status declare_open(struct query_engine *e, struct slice name, const struct table **ret,
+                         struct fault *fault) MUST_CHECK;
 void declare_forget_all(struct query_engine *e);
 
 /* Of a virtual table that is being made: its columns. */
@@ -148,8 +151,8 @@ void write_release(struct query_engine *e);
 
 /* ---- define.c ---- */
 
-/* Runs a statement that changes tables. False: the text does not begin with one. */
-bool define_run(struct query_engine *e, struct slice *text, enum status *ret);
+/* Runs the statement at the front of the text, which changes tables, and takes it off. */
+enum status define_run(struct query_engine *e, struct slice *text) MUST_CHECK;
 
 /* ---- statements.c ---- */
 

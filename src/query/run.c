@@ -169,7 +169,7 @@ static void run_text(struct query_engine *e)
             run_statement(e, &text, &used);
             break;
         case TEXT_DEFINES:
-            (void)fault_set(&e->fault, FAULT_REFUSED, "tables are made by TABLE.CREATE");
+            st = define_run(e, &text);
             break;
         case TEXT_TRANSACTS:
             (void)fault_set(&e->fault, FAULT_SQL,

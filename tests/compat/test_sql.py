@@ -574,3 +574,33 @@ def test_limits(client):
     assert client.error("SQL", endless).startswith("SQL ")
     assert client.error("SQL", "DELETE FROM t WHERE instr(v || v || 'b', replace(v, 'x', 'xx') || 'c') > 0; SELECT ?").startswith("SQL ")
     assert rows(client, "SELECT count(*) FROM t") == [[100]]
+
+
+# ---- tables ----
+
+
+def test_tables_are_made_renamed_and_dropped(client):
+    create = "CREATE TABLE {} people (first TEXT, last TEXT, age INTEGER DEFAULT 3, PRIMARY KEY (first, last)) WITHOUT ROWID"
+    sql(client, create.format(""))
+    assert client.error("SQL", create.format("")).startswith("EXISTS")
+    sql(client, create.format("IF NOT EXISTS") + "; INSERT INTO People (FIRST, last) VALUES ('a', 'b'); SELECT 1")
+    assert client("TYPE", "people") == b"table"
+    assert rows(client, "SELECT * FROM PEOPLE") == [["a", "b", 3]]
+    sql(client, "ALTER TABLE people RENAME TO folk")
+    assert rows(client, "SELECT first FROM folk") == [["a"]]
+    assert client.error("SQL", "SELECT * FROM people") == "NOTABLE no such table: people"
+    assert client.error("SQL", "ALTER TABLE folk RENAME TO larder_x").startswith("SYNTAX")
+    client("SET", "taken", 1)
+    assert client.error("SQL", "ALTER TABLE folk RENAME TO taken").startswith("EXISTS")
+    error = client.error("SQL", "DROP TABLE folk; CREATE TABLE folk (a TEXT PRIMARY KEY); INSERT INTO folk VALUES (NULL)")
+    assert error.startswith("CONSTRAINT")
+    assert rows(client, "SELECT * FROM folk") == [["a", "b", 3]]
+    text = "DROP TABLE FOLK; CREATE TABLE folk (a TEXT PRIMARY KEY); INSERT INTO folk VALUES ('x'); SELECT * FROM folk"
+    assert rows(client, text) == [["x"]]
+    sql(client, "DROP TABLE folk; DROP TABLE IF EXISTS folk")
+    assert client("EXISTS", "folk") == 0
+    assert client.error("SQL", "DROP TABLE folk").startswith("NOTABLE")
+    for statement in ["CREATE TABLE x (a NOPE)", "CREATE TABLE x ()", "CREATE TABLE larder_x (a TEXT PRIMARY KEY)"]:
+        assert client.error("SQL", statement).startswith("SYNTAX"), statement
+    columns = ", ".join(f"c{i} INTEGER" for i in range(2000))
+    assert client.error("SQL", f"CREATE TABLE x (id INTEGER PRIMARY KEY, {columns})").startswith("TOOLONG")
