@@ -130,6 +130,23 @@ bool declared_still(struct query_engine *e, struct query_table *d)
     return true;
 }
 
+bool declare_drop_stale(struct query_engine *e)
+{
+    bool any = false;
+    for (size_t i = e->ntables; i-- > 0;) {
+        struct query_table *d = e->tables[i];
+        struct fault none = {0};
+        const struct table *t;
+        struct memory_budget *was = query_leave(e);
+        enum status st = declare_open(e, slice_str(d->name), &t, &none);
+        if (query_return(e, was, st) != SQLITE_OK)
+            return false;
+        if (!t || !is_same(d, t))
+            any |= drop(e, d) == SQLITE_OK;
+    }
+    return any;
+}
+
 struct query_table *declare_table(struct query_engine *e, const char *name)
 {
     const struct table *t;

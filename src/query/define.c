@@ -1,7 +1,10 @@
 /* Statements that change tables: CREATE, DROP and ALTER TABLE, CREATE and DROP INDEX. SQLite never sees them:
    they change schemas, as the commands of TABLE do, in the same transaction as the text's other statements.
  */
+#include "base/mem.h"
+#include "base/vec.h"
 #include "query/query_internal.h"
+#include "table/build/alter.h"
 #include "table/names.h"
 #include "table/text/ddl.h"
 
@@ -55,6 +58,80 @@ static enum status rename_table(struct query_engine *e, const struct ddl *d)
     return st == ST_OK && e->fault.kind == FAULT_NONE ? view_move(v, db, t->name, db, d->name) : st;
 }
 
+/* ---- ALTER TABLE, CREATE INDEX, DROP INDEX ---- */
+
+static enum status alter(struct query_engine *e, const struct table *t, struct slice text)
+{
+    struct rows r = {.catalog = e->q->catalog, .view = e->q->view, .table = t, .arena = &e->arena};
+    bool builds = false;
+    enum status st = table_alter(&r, text, &builds, &e->fault);
+    e->ret->builds |= builds;
+    return st;
+}
+
+/* The tables that have an index of a name. */
+struct index_search {
+    struct arena *arena;
+    struct slice *tables;
+    size_t n, cap;
+};
+
+static enum status keep_name(void *arg, struct slice name)
+{
+    struct index_search *s = arg;
+    VEC_PUSH(s->tables, s->n, s->cap) = arena_copy(s->arena, name);
+    return ST_OK;
+}
+
+/* The one table of the database that has the index; NULL: none has, or several have (a fault). */
+static enum status table_of_index(struct query_engine *e, struct slice index, const struct table **ret)
+{
+    struct index_search s = {.arena = &e->arena};
+    struct slice found = {0};
+    enum status st = table_each(e->q->catalog, e->q->view, e->q->db, keep_name, &s);
+    *ret = NULL;
+    for (size_t i = 0; st == ST_OK && i < s.n && e->fault.kind == FAULT_NONE; i++) {
+        const struct table *t;
+        st = open_named(e, s.tables[i], true, &t);
+        if (st != ST_OK || !t || schema_index(&t->schema, index) < 0)
+            continue;
+        if (found.p)
+            (void)fault_set(&e->fault, FAULT_SQL, "several tables have an index %.*s: say ON which",
+                            FAULT_CUT(index));
+        found = s.tables[i];
+    }
+    mem_free(s.tables);
+    return st == ST_OK && found.p && e->fault.kind == FAULT_NONE ? open_named(e, found, true, ret) : st;
+}
+
+static enum status create_index(struct query_engine *e, const struct ddl *d)
+{
+    const struct table *t;
+    enum status st = open_named(e, d->table, false, &t);
+    if (st != ST_OK || !t || (d->if_not_exists && schema_index(&t->schema, d->index) >= 0))
+        return st;
+    return alter(e, t, d->text);
+}
+
+static enum status drop_index(struct query_engine *e, const struct ddl *d)
+{
+    const struct table *t;
+    enum status st = d->table.n ? open_named(e, d->table, d->if_exists, &t) : table_of_index(e, d->index, &t);
+    if (st != ST_OK || e->fault.kind != FAULT_NONE)
+        return st;
+    bool there = t && schema_index(&t->schema, d->index) >= 0;
+    if (!there && !d->if_exists)
+        (void)fault_set(&e->fault, FAULT_NO_INDEX, "no such index: %.*s", FAULT_CUT(d->index));
+    return there ? alter(e, t, d->text) : ST_OK;
+}
+
+static enum status alter_table(struct query_engine *e, const struct ddl *d)
+{
+    const struct table *t;
+    enum status st = open_named(e, d->table, d->if_exists, &t);
+    return st == ST_OK && t ? alter(e, t, d->text) : st;
+}
+
 static enum status define(struct query_engine *e, const struct ddl *d)
 {
     switch (d->kind) {
@@ -65,11 +142,12 @@ static enum status define(struct query_engine *e, const struct ddl *d)
     case DDL_RENAME_TABLE:
         return rename_table(e, d);
     case DDL_ALTER_TABLE:
+        return alter_table(e, d);
     case DDL_CREATE_INDEX:
+        return create_index(e, d);
     case DDL_DROP_INDEX:
-        break;
+        return drop_index(e, d);
     }
-    (void)fault_set(&e->fault, FAULT_REFUSED, "tables are altered by TABLE.ALTER");
     return ST_OK;
 }
 

@@ -120,6 +120,9 @@ struct query_table *declared_table(const struct query_engine *e, const char *nam
 
 /* Whether a declared table is as the catalog has it now; it is good for the running statement then. */
 bool declared_still(struct query_engine *e, struct query_table *t);
+/* Drops what is not any more as it was declared. True: there was such. */
+bool declare_drop_stale(struct query_engine *e);
+
 /* The table of a name, case ignored; NULL and a fault: there is none. */
 enum status declare_open(struct query_engine *e, struct slice name, const struct table **ret,
                          struct fault *fault) MUST_CHECK;

@@ -64,15 +64,6 @@ static bool missing_table(struct query_engine *e, char *ret, size_t cap)
     return true;
 }
 
-/* Declares those of a statement's tables anew that have changed. True: there were such. */
-static bool declare_stale(struct query_engine *e, const struct statement *s)
-{
-    uint64_t before = e->declared;
-    for (size_t i = 0; i < s->ntables && e->fault.kind == FAULT_NONE && e->status == ST_OK; i++)
-        (void)declare_table(e, s->tables[i]);
-    return e->declared != before;
-}
-
 static bool is_known_failure(const struct query_engine *e)
 {
     return e->status != ST_OK || e->stop != STOP_NONE || e->fault.kind != FAULT_NONE;
@@ -96,7 +87,7 @@ static bool prepare(struct query_engine *e, struct slice text, struct statement 
         if (is_known_failure(e))
             return false;
         bool again =
-            missing_table(e, name, sizeof name) ? declare_table(e, name) != NULL : declare_stale(e, s);
+            missing_table(e, name, sizeof name) ? declare_table(e, name) != NULL : declare_drop_stale(e);
         if (!again || is_known_failure(e)) {
             statement_failed(e, rc);
             return false;

@@ -604,3 +604,28 @@ def test_tables_are_made_renamed_and_dropped(client):
         assert client.error("SQL", statement).startswith("SYNTAX"), statement
     columns = ", ".join(f"c{i} INTEGER" for i in range(2000))
     assert client.error("SQL", f"CREATE TABLE x (id INTEGER PRIMARY KEY, {columns})").startswith("TOOLONG")
+
+
+def test_columns_and_indexes_come_and_go(client):
+    sql(client, "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)")
+    sql(client, "INSERT INTO t VALUES (1, 'x'), (2, 'y'), (3, 'x')")
+    statement = "SELECT id FROM t WHERE v = 'x' ORDER BY id"
+    assert "by_v" not in plan(client, statement) and rows(client, statement) == [[1], [3]]
+    sql(client, "CREATE INDEX by_v ON t (v)")
+    assert "by_v(v=?)" in plan(client, statement) and rows(client, statement) == [[1], [3]]
+    assert client.error("SQL", "CREATE INDEX by_v ON t (v)").startswith("EXISTS")
+    sql(client, "CREATE INDEX IF NOT EXISTS by_v ON t (id, v)")
+    assert client.error("SQL", "CREATE UNIQUE INDEX u ON t (v)").startswith("DUPLICATE")
+    sql(client, "ALTER TABLE t ADD COLUMN n INTEGER DEFAULT 5; UPDATE t SET n = id WHERE id = 2")
+    assert rows(client, "SELECT * FROM t") == [[1, "x", 5], [2, "y", 2], [3, "x", 5]]
+    sql(client, "ALTER TABLE t RENAME COLUMN n TO m")
+    assert rows(client, "SELECT m FROM t WHERE id = 2") == [[2]]
+    assert client.error("SQL", "ALTER TABLE t DROP COLUMN v").startswith("REFUSED")
+    sql(client, "DROP INDEX by_v; ALTER TABLE t DROP COLUMN v")
+    assert sql(client, "SELECT * FROM t")["columns"] == ["id", "m"]
+    assert client.error("SQL", "DROP INDEX by_v").startswith("NOINDEX")
+    sql(client, "DROP INDEX IF EXISTS by_v")
+    error = client.error("SQL", "ALTER TABLE t ADD COLUMN x TEXT; CREATE INDEX by_x ON t (x); SELECT nope FROM t")
+    assert error == "SQL no such column: nope"
+    assert sql(client, "SELECT * FROM t")["columns"] == ["id", "m"]
+    assert rows(client, "SELECT count(*) FROM larder_indexes") == [[0]]

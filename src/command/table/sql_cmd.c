@@ -147,6 +147,7 @@ static enum status answer(struct call *c, const struct query *q, struct sql_repl
 {
     switch (result->outcome) {
     case QUERY_DONE:
+        c->executor->builds_asked |= result->builds;
         end_reply(r, result->changes);
         break;
     case QUERY_FAULT:
