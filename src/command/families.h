@@ -63,6 +63,7 @@ extern const struct command http_service_commands[];
 extern const struct command http_table_commands[];
 extern const struct command http_row_commands[];
 extern const struct command http_rows_commands[];
+extern const struct command http_sql_commands[];
 
 /* docs/commands.md. */
 void command_print_markdown(struct buf *out);

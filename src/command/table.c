@@ -28,17 +28,9 @@ static const struct command *const families[] = {
 
 /* In no list and without a name to find them by. */
 static const struct command *const internal[] = {
-    http_key_commands,
-    http_ttl_commands,
-    http_item_commands,
-    http_listing_commands,
-    http_multi_commands,
-    http_batch_commands,
-    http_service_commands,
-    http_table_commands,
-    http_row_commands,
-    http_rows_commands,
-    NULL,
+    http_key_commands,   http_ttl_commands,   http_item_commands,    http_listing_commands,
+    http_multi_commands, http_batch_commands, http_service_commands, http_table_commands,
+    http_row_commands,   http_rows_commands,  http_sql_commands,     NULL,
 };
 
 #define MAX_COMMANDS 512

@@ -58,7 +58,7 @@ static const struct error_code {
    it. */
 static bool fault_code_of(struct slice word, struct slice *text, struct error_code *ret)
 {
-    for (int kind = FAULT_NONE + 1; kind <= FAULT_REFUSED; kind++) {
+    for (int kind = FAULT_NONE + 1; kind <= FAULT_CANCELLED; kind++) {
         const char *code = fault_code((enum fault_kind)kind);
         if (!slice_eq(word, slice_str(code)))
             continue;

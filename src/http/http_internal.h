@@ -276,8 +276,8 @@ http_prepare_fn http_field_get, http_field_put, http_field_delete;
 http_prepare_fn http_member_get, http_member_put, http_member_delete;
 http_prepare_fn http_item_get, http_item_put, http_item_delete, http_item_push;
 http_prepare_fn http_keys_list, http_readyz;
-http_prepare_fn http_batch_prepare;
-http_prepare_fn http_tables_list, http_table_get, http_table_put, http_table_delete;
+http_prepare_fn http_batch_prepare, http_sql;
+http_prepare_fn http_tables_list, http_table_get, http_table_put, http_table_patch, http_table_delete;
 http_prepare_fn http_rows_list, http_rows_post, http_row_get, http_row_put, http_row_patch, http_row_delete;
 http_prepare_fn upstash_command, upstash_path, upstash_pipeline, upstash_multi;
 

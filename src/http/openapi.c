@@ -108,6 +108,9 @@ static const struct {
      "{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"schema\"],\"properties\":{"
      "\"schema\":{\"type\":\"string\",\"description\":\"As TABLE.CREATE takes it.\"},\"prefix\":{"
      "\"type\":\"string\",\"description\":\"Of the hashes that are its rows.\"}}}"},
+    {"TableChange",
+     "{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"alter\"],\"properties\":{"
+     "\"alter\":{\"type\":\"string\",\"description\":\"As TABLE.ALTER takes it.\"}}}"},
     {"Table",
      OBJECT("\"table\",\"columns\",\"key\",\"indexes\",\"checks\",\"version\",\"expire_at\"",
             "\"table\":" STRING ",\"columns\":" ARRAY(OBJECT(
@@ -147,6 +150,12 @@ static const struct {
      OBJECT("\"rows\",\"cursor\",\"scanned\"",
             "\"rows\":" ARRAY("{\"type\":\"object\"}") ",\"cursor\":{\"type\":\"string\",\"nullable\":"
                                                        "true},\"scanned\":" INTEGER)},
+    {"Sql", "{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"sql\"],\"properties\":{"
+            "\"sql\":" STRING ",\"args\":{\"type\":\"array\",\"items\":{},\"description\":\"Of ?, ?1 or "
+            ":name: null, numbers, strings, "
+            "true, false, {base64: text}.\"}}}"},
+    {"SqlResult", OBJECT("\"columns\",\"rows\",\"changes\"", "\"columns\":" ARRAY(STRING) ",\"rows\":" ARRAY(
+                                                                 ARRAY("{}")) ",\"changes\":" INTEGER)},
     {"Status",
      OBJECT("\"status\"", "\"status\":" STRING ",\"replicas\":" INTEGER ",\"in_rotation\":" INTEGER)},
     {"Version", OBJECT("\"name\",\"version\",\"redis_version\"",

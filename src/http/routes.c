@@ -124,6 +124,9 @@ const struct route http_routes[] = {
     {HTTP_PUT, "/tables/{table}", .prepare = http_table_put, .params = WRITES,
      .id = "putTable", .tag = "tables", .summary = "Creates a table. One that is there already has to be the same.",
      .body = "NewTable", .answer = "Table", .statuses = {200, 201, 204, 409, 412}},
+    {HTTP_PATCH, "/tables/{table}", .prepare = http_table_patch, .params = WRITES,
+     .id = "patchTable", .tag = "tables", .summary = "Adds, drops or renames a column, adds or drops an index.",
+     .body = "TableChange", .answer = "Table", .statuses = {200, 404, 409, 412, 422}},
     {HTTP_DELETE, "/tables/{table}", .prepare = http_table_delete, .params = WRITES,
      .id = "deleteTable", .tag = "tables", .summary = "Drops a table with its rows, whatever its size.",
      .answer = "Deleted", .statuses = {200, 404, 409, 412}},
@@ -147,6 +150,10 @@ const struct route http_routes[] = {
     {HTTP_DELETE, "/tables/{table}/rows/{key}", .prepare = http_row_delete, .params = WRITES,
      .id = "deleteRow", .tag = "rows", .summary = "Deletes a row.",
      .answer = "Deleted", .statuses = {200, 404, 409, 412}},
+
+    {HTTP_POST, "/sql", .prepare = http_sql, .params = READS | 1u << PARAM_INT64,
+     .id = "sql", .tag = "sql", .summary = "Runs statements of SQL over tables and keys.",
+     .body = "Sql", .answer = "SqlResult", .statuses = {200, 404, 409, 413, 422, 504}},
 
     {HTTP_POST, "/batch", .prepare = http_batch_prepare, .run = http_run_batch, .declare = http_declare_batch,
      .params = READS,

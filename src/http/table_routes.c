@@ -1,5 +1,5 @@
-/* Tables over HTTP: GET /tables; GET, PUT and DELETE /tables/{table}. What changes a table is the
-   command of RESP that does so, run within the request: TABLE.CREATE, TABLE.DROP. A table's ETag
+/* Tables over HTTP: GET /tables; GET, PUT, PATCH and DELETE /tables/{table}. What changes a table is the
+   command of RESP that does so, run within the request: TABLE.CREATE, TABLE.ALTER, TABLE.DROP. A table's ETag
    is its version, which its rows do not change. */
 #include "http/http_tables.h"
 
@@ -8,11 +8,11 @@
 #include "table/text/ddl.h"
 
 /* In the order of the table below. */
-enum { LIST, GET, PUT, DELETE };
+enum { LIST, GET, PUT, PATCH, DELETE };
 
-/* What the body of a PUT says. */
+/* What the body of a PUT or a PATCH says. */
 struct table_body {
-    struct slice schema, prefix; /* p is NULL: not there */
+    struct slice schema, prefix, alter; /* p is NULL: not there */
 };
 
 /* ---- preparing ---- */
@@ -21,8 +21,10 @@ static void read_member(struct http_call *x, struct slice name, const struct jso
 {
     struct slice *to = slice_eq(name, SLICE("schema"))   ? &b->schema
                        : slice_eq(name, SLICE("prefix")) ? &b->prefix
+                       : slice_eq(name, SLICE("alter"))  ? &b->alter
                                                          : NULL;
-    if (!to)
+    bool mine = to && (x->request.method == HTTP_PATCH) == (to == &b->alter);
+    if (!mine)
         http_refuse(x, 400, "unknown_field", "There is no field \"%.*s\" here.", FAULT_CUT(name));
     else if (v->kind != JSON_STRING)
         http_refuse(x, 400, "bad_value", "%.*s must be a string.", FAULT_CUT(name));
@@ -46,7 +48,7 @@ static void prepare(struct http_call *x, int which, const char *needed)
         json_begin(&w, &body);
         while (!x->refusal.status && json_next_member(&w, x->arena, &name, &v))
             read_member(x, name, &v, b);
-        if (!x->refusal.status && !b->schema.p)
+        if (!x->refusal.status && !(which == PUT ? b->schema.p : b->alter.p))
             http_refuse(x, 400, "missing_field", "The body needs \"%s\", a string.", needed);
     }
     http_key_call(x, &http_table_commands[which], x->path[0]);
@@ -62,6 +64,12 @@ void http_table_put(struct http_api *api, struct http_call *x)
 {
     (void)api;
     prepare(x, PUT, "schema");
+}
+
+void http_table_patch(struct http_api *api, struct http_call *x)
+{
+    (void)api;
+    prepare(x, PATCH, "alter");
 }
 
 void http_table_delete(struct http_api *api, struct http_call *x)
@@ -284,7 +292,7 @@ static void compare(struct call *c, const struct table *t, const struct table_bo
     if (same_schema(&t->schema, &asked))
         add_table(a, t);
     else
-        answer_error(a, 409, "table_exists", "There is such a table, and it is another.");
+        answer_error(a, 409, "table_exists", "There is such a table, and it is another: PATCH changes it.");
 }
 
 static enum status tell(struct call *c, int status)
@@ -335,6 +343,18 @@ static enum status put(struct call *c)
     return st == ST_OK && go ? tell(c, 201) : st;
 }
 
+static enum status patch(struct call *c)
+{
+    const struct table_body *b = answer_of(c)->call->detail;
+    const struct table *t;
+    struct slice argv[] = {SLICE("table.alter"), c->argv[1], b->alter};
+    bool go;
+    enum status st = find_table(c, true, &t, &go);
+    if (st == ST_OK && go)
+        st = run(c, argv, 3, &go);
+    return st == ST_OK && go ? tell(c, 200) : st;
+}
+
 static enum status delete_table(struct call *c)
 {
     const struct table *t;
@@ -356,6 +376,8 @@ const struct command http_table_commands[] = {
              .keys = {{.flags = KEY_RO | KEY_ACCESS, .index = 1, .step = 1}}, .group = "http"},
     [PUT] = {.name = "http|puttable", .fn = put, .arity = 2, .flags = CMD_WRITE | CMD_DENYOOM, .keys = WRITES_TABLE,
              .group = "http"},
+    [PATCH] = {.name = "http|patchtable", .fn = patch, .arity = 2, .flags = CMD_WRITE | CMD_DENYOOM,
+               .keys = WRITES_TABLE, .group = "http"},
     [DELETE] = {.name = "http|deletetable", .fn = delete_table, .arity = 2, .flags = CMD_WRITE, .keys = WRITES_TABLE,
                 .group = "http"},
     {.name = NULL},

@@ -170,6 +170,8 @@ const char *http_reason(int status)
         return "Not Implemented";
     case 503:
         return "Service Unavailable";
+    case 504:
+        return "Gateway Timeout";
     case 505:
         return "HTTP Version Not Supported";
     case 507:

@@ -74,7 +74,7 @@ static enum status row_mget(struct call *c)
     struct rows r;
     struct fault fault = {.kind = FAULT_NONE};
     struct row_options o;
-    struct slice *names = NULL;
+    struct slice *names;
     int n;
     enum status st = arg_rows(c, 1, &r);
     if (st != ST_OK || !r.table)

@@ -4,24 +4,10 @@
    ROW.DEL do. A crash leaves all of it or nothing; two clients' texts run one after the other. What is
    expired is not there. On the loop it is short: see query.h. A text that only reads and is not short goes on
    on a thread, and its client waits: see query/threads.h. */
-#include "base/clock.h"
 #include "command/families.h"
+#include "command/table/sql_run.h"
 #include "command/table/table_common.h"
-#include "engine/engine.h"
-#include "exec/args.h"
-#include "exec/executor.h"
 #include "proto/json.h"
-#include "query/move.h"
-
-#define LOOP_STEPS  1000000  /* of SQLite's machine: some 20 ms */
-#define WRITE_STEPS 20000000 /* of a text that writes, which cannot run elsewhere */
-
-static struct query_engine *call_query(const struct call *c)
-{
-    if (!c->executor->query)
-        c->executor->query = query_engine_new();
-    return c->executor->query;
-}
 
 /* ---- the reply ---- */
 
@@ -81,31 +67,9 @@ static struct value argument(struct slice s)
     return (struct value){.kind = n ? VALUE_TEXT : VALUE_BLOB, .s = s};
 }
 
-static struct query_limits limits_of(const struct call *c, bool writes)
-{
-    const struct config *config = c->executor->config;
-    return (struct query_limits){.on_loop = true,
-                                 .may_write = writes,
-                                 .rows = (uint64_t)config->sql_inline_rows,
-                                 .steps = writes ? WRITE_STEPS : LOOP_STEPS,
-                                 .result_bytes = config->sql_max_result,
-                                 .write_rows = (uint64_t)config->sql_write_rows,
-                                 .memory = config->sql_memory,
-                                 .deadline_us = clock_mono_us() + (int64_t)config->sql_timeout_ms * 1000};
-}
-
 static bool may_write(const struct slice *argv, int argc)
 {
     return argc > 1 && query_may_write(argv[1]);
-}
-
-/* What a text has done before its fault is taken back, and nothing else of a script or an EXEC that it is a
-   part of. Where those have marked their own beginning, all of it has to fail. */
-static enum status take_back(struct call *c, bool marked)
-{
-    if (marked)
-        return engine_undo_to_mark(c->executor->engine);
-    return error_set(c->err, ST_INVALID, "a text of SQL failed after it had written");
 }
 
 /* ---- elsewhere ---- */
@@ -134,17 +98,10 @@ static enum status answer_taken(struct call *c, const struct query_taken *t)
     return t->status;
 }
 
-static void move(struct call *c, const struct query *q)
-{
-    if (query_can_move(c))
-        query_move(c, q, answer_on_thread);
-    else
-        reply_error(c->reply, "SQL the query takes too long to run in a transaction, a script or a batch");
-}
-
 static enum status answer(struct call *c, const struct query *q, struct sql_reply *r,
                           const struct query_result *result)
 {
+    struct fault fault = {0};
     switch (result->outcome) {
     case QUERY_DONE:
         c->executor->builds_asked |= result->builds;
@@ -156,7 +113,8 @@ static enum status answer(struct call *c, const struct query *q, struct sql_repl
         break;
     case QUERY_MOVE:
         r->reply->ops->rewind(r->reply, r->start);
-        move(c, q);
+        if (!sql_move(c, q, answer_on_thread, &fault))
+            reply_fault(r->reply, &fault);
         break;
     }
     return ST_OK;
@@ -166,39 +124,19 @@ static enum status sql(struct call *c)
 {
     struct sql_reply r = {.reply = c->reply, .start = c->reply->ops->mark(c->reply)};
     struct query_sink sink = {.begin = sink_begin, .row = sink_row, .arg = &r};
-    struct query_engine *e = call_query(c);
     struct query_result result;
     struct query_taken taken;
-    bool writes = may_write(c->argv, c->argc);
     if (query_take(c, &taken))
         return answer_taken(c, &taken);
-    if (!e) {
-        reply_error(c->reply, "SQL there is no memory for a query");
-        return ST_OK;
-    }
-    if (writes && c->write_err && c->write_err->code != ST_OK) {
+    if (may_write(c->argv, c->argc) && c->write_err && c->write_err->code != ST_OK) {
         reply_status(c->reply, c->write_err->code, c->write_err);
         return ST_OK;
     }
     struct value *args = arena_alloc(c->arena, (size_t)c->argc * sizeof *args);
     for (int i = 2; i < c->argc; i++)
         args[i - 2] = argument(c->argv[i]);
-    struct query q = {.catalog = call_catalog(c),
-                      .view = c->view,
-                      .db = call_db(c),
-                      .text = c->argv[1],
-                      .args = args,
-                      .nargs = (size_t)c->argc - 2,
-                      .limits = limits_of(c, writes),
-                      .sink = &sink};
-    bool marks = writes && !engine_is_marked(c->executor->engine);
-    if (marks)
-        engine_mark(c->executor->engine);
-    enum status st = query_run(e, &q, &result);
-    if (st == ST_OK && result.outcome != QUERY_DONE && result.wrote)
-        st = take_back(c, marks);
-    else if (st == ST_OK && marks)
-        engine_forget_mark(c->executor->engine);
+    struct query q = {.text = c->argv[1], .args = args, .nargs = (size_t)c->argc - 2, .sink = &sink};
+    enum status st = sql_run(c, &q, &result);
     return st == ST_OK ? answer(c, &q, &r, &result) : st;
 }
 
