@@ -1,13 +1,16 @@
 """Tables and their rows: TABLE.CREATE, INFO, LIST, DROP and ROW.PUT, UPDATE, GET, MGET, DEL, TTL, EXPIRE, with every
 option and every error; the entries of indexes are compared with the rows in the database itself."""
 
+import contextlib
 import itertools
+import random
 import re
+import sqlite3
 
 import pytest
 
 from harness import tables, wait
-from harness.resp import ServerError
+from harness.resp import ServerError, encode
 
 START = 4_100_000_000_000  # milliseconds: later than real time
 WRONGTYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
@@ -598,3 +601,139 @@ def test_undo_of_what_the_journal_cannot_take(fleet):
     with server.connect() as c:
         assert c("ROW.GET", "t", 1) == [b"k", 1, b"v", b"a"]
         assert tables.check(server.store) == (1, 1)
+
+
+@pytest.mark.sqlite
+def test_nobody_is_told_of_a_row_that_is_not_durable(fleet):
+    """The table's key row does not change with its rows, so the ticket of a reply is that of the table's last row."""
+    server = fleet.larder("--sweep", "no")
+    with server.connect() as writer, server.connect() as reader, server.connect() as other:
+        for table in "tu":
+            writer("TABLE.CREATE", table, "k INTEGER PRIMARY KEY, v TEXT, INDEX by_v (v)")
+            writer("ROW.PUT", table, *fields(k=1, v="old"))
+        writer("ROW.GET", "t", 1)  # it is in the cache
+        with contextlib.closing(sqlite3.connect(server.store.path, timeout=30)) as locker:
+            locker.execute("BEGIN IMMEDIATE")
+            writer.send(encode(["ROW.PUT", "t", *fields(k=1, v="new")]))
+            wait.until(lambda: b"cmdstat_row.put:calls=3" in other("INFO", "commandstats"), "it has run")
+            for command in (["ROW.GET", "t", 1], ["ROW.GET", "t", 2], ["ROW.QUERY", "t", "INDEX", "by_v"]):
+                reader.send(encode(command))
+            assert other("ROW.GET", "u", 1) == [b"k", 1, b"v", b"old"]
+            assert writer.read_available(0.2) == reader.read_available(0.2) == (b"", False)
+            locker.execute("ROLLBACK")
+        assert writer.read().plain() == 0
+        assert reader.read().plain() == [b"k", 1, b"v", b"new"]
+        assert reader.read().plain() is None
+        assert reader.read().plain()[0] == [[b"k", 1, b"v", b"new"]]
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("options", [[], ["--journal-max", "0"], ["--apply-lag", "20ms", "--journal-max", "16kb"]])
+def test_a_killed_server_leaves_what_it_acknowledged(fleet, options):
+    server = fleet.larder("--sweep-interval", "5ms", *options)
+    with server.connect() as c:
+        c("TABLE.CREATE", "t", "k INTEGER PRIMARY KEY, v TEXT, n INTEGER, UNIQUE INDEX by_v (v), INDEX by_n (n)")
+    acknowledged = {}
+    for turn in range(3):
+        with server.connect() as c:
+            for i in range(0, 300, 10):
+                commands = []
+                for k in range(1000 * turn + i, 1000 * turn + i + 10):
+                    commands.append(["ROW.PUT", "t", *fields(k=k, v=k, n=i)])
+                    commands.append(["ROW.UPDATE", "t", "KEY", k, *fields(v=-k - 1, n=k)])
+                    commands.append(["ROW.PUT", "t", "PX", 1, *fields(k=-k - 1, v=f"short{k}")])
+                assert not any(reply.is_error for reply in c.pipeline(commands))
+                acknowledged |= {k: -k - 1 for k in range(1000 * turn + i, 1000 * turn + i + 10)}
+            c.send(b"".join(encode(["ROW.DEL", "t", k]) for k in range(1000 * turn)))
+        server.kill()
+        server.start()
+        tables.check(server.store)
+        with server.connect() as c:
+            here = range(1000 * turn, 1000 * turn + 300)
+            got = c("ROW.MGET", "t", "KEYS", len(here), *here, "FIELDS", 1, "v")
+            assert got == [[b"v", str(acknowledged[k]).encode()] for k in here]
+    server.stop()
+    server.check()
+
+
+class Model:
+    """What a table (k INTEGER PRIMARY KEY, v INTEGER UNIQUE, n INTEGER DEFAULT 0) must answer."""
+
+    def __init__(self):
+        self.now = START
+        self.rows = {}  # k: [v, n, expire_at]
+
+    def live(self, k):
+        row = self.rows.get(k)
+        return row if row and (row[2] == 0 or row[2] > self.now) else None
+
+    def taken(self, v, but):
+        return v is not None and any(k != but and self.live(k) and row[0] == v for k, row in self.rows.items())
+
+    def put(self, k, v, condition, left):
+        there = self.live(k)
+        if condition == "NX" and there or condition == "XX" and not there:
+            return None
+        if self.taken(v, k):
+            return ServerError(b"DUPLICATE index v_unique: (%d)" % v)
+        self.rows[k] = [v, 0, self.now + left if left else 0]
+        return 0 if there else 1
+
+    def update(self, k, to, v, by):
+        row = self.live(k)
+        if not row:
+            return None
+        if to != k and self.live(to):
+            return ServerError(b"DUPLICATE PRIMARY KEY: (%d)" % to)
+        if self.taken(v, k):
+            return ServerError(b"DUPLICATE index v_unique: (%d)" % v)
+        del self.rows[k]
+        self.rows[to] = [v, row[1] + by, row[2]]
+        return 1
+
+    def delete(self, k):
+        there = self.live(k) is not None
+        self.rows.pop(k, None)
+        return int(there)
+
+    def get(self, k):
+        row = self.live(k)
+        return [b"k", k, b"v", row[0], b"n", row[1]] if row else None
+
+    def step(self, rng):
+        """A random command, and what it answers."""
+        k, v = rng.randrange(12), rng.choice((None, *range(10)))
+        value = ["NULLS", 1, "v"] if v is None else ["FIELDS", 1, "v", v]
+        kind = rng.randrange(8)
+        if kind < 3:
+            condition, left = rng.choice(("", "", "NX", "XX")), rng.choice((0, 0, 1, 5))
+            options = [*filter(None, [condition]), *(["PX", left] if left else [])]
+            return ["ROW.PUT", "t", *options, "FIELDS", 1, "k", k, *value], self.put(k, v, condition, left)
+        if kind < 5:
+            to, by = rng.choice((k, k, rng.randrange(12))), rng.randrange(5)
+            command = ["ROW.UPDATE", "t", "KEY", k, *value, "FIELDS", 1, "k", to, "INCR", "n", by]
+            return command, self.update(k, to, v, by)
+        if kind == 5:
+            return ["ROW.DEL", "t", k], self.delete(k)
+        if kind == 6:
+            self.now += rng.randrange(3)
+            return ["DEBUG", "CLOCK", self.now], b"OK"
+        return ["ROW.GET", "t", k], self.get(k)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_commands(client, server, clock, seed):
+    rng, model = random.Random(seed), Model()
+    assert client("TABLE.CREATE", "t", "k INTEGER PRIMARY KEY, v INTEGER UNIQUE, n INTEGER DEFAULT 0, INDEX by_n (n, v)") == b"OK"
+    for turn in range(40):
+        steps = []
+        for _ in range(rng.choice((1, 5, 60))):
+            steps.append(model.step(rng))
+            if steps[-1][0][0] == "DEBUG":  # a batch has one time
+                break
+        replies = client.pipeline([command for command, _ in steps])
+        for reply, (command, expected) in zip(replies, steps):
+            assert reply.plain() == expected, (turn, command)
+        if turn % 8 == 0:
+            tables.check(server.store)
+    assert tables.check(server.store)[0] >= len([k for k in model.rows if model.live(k)])
