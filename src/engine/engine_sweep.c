@@ -142,14 +142,14 @@ struct purge {
     struct engine *e;
     enum status (*fn)(struct engine *, uint32_t, uint64_t *);
     uint32_t max;
-    uint64_t *ret_rows;
+    uint64_t rows;
 };
 
 static enum status run_purge(void *arg, struct view *v)
 {
-    const struct purge *p = arg;
+    struct purge *p = arg;
     (void)v;
-    return p->fn(p->e, p->max, p->ret_rows);
+    return p->fn(p->e, p->max, &p->rows);
 }
 
 static enum status purge(struct engine *e, enum key_order order,
@@ -165,8 +165,9 @@ static enum status purge(struct engine *e, enum key_order order,
     } while (st == ST_OK && !any && order == KEYS_EXPIRED && forget_place(e, now));
     if (st != ST_OK || !any || max == 0)
         return st;
-    struct purge p = {e, fn, max, ret_rows};
+    struct purge p = {.e = e, .fn = fn, .max = max};
     st = engine_chore(e, true, run_purge, &p, err);
+    *ret_rows += p.rows;
     e->swept.known &= st == ST_OK;
     return st;
 }

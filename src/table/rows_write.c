@@ -16,6 +16,7 @@ struct writing {
     const struct row_change *c;
     struct entries was, now;
     struct holder *now_held, *was_held; /* by the indexes' places, of unique entries */
+    bool learnt;                        /* all of this is known, and there is no fault */
     struct stored *victims;             /* expired rows that have an entry which is wanted */
     size_t nvictims;
 };
@@ -272,6 +273,7 @@ static enum status learn(struct writing *w, struct fault *fault)
             return ST_OK;
         gather_unique(&g, r, &w->was, &w->now, w->was_held);
     }
+    w->learnt = true;
     return read_gathered(&g, r, NULL, NULL);
 }
 
@@ -281,6 +283,8 @@ enum status rows_write(struct rows *r, const struct row_change *c, struct fault 
         return write_hash(r, c, fault);
     struct writing w = {.r = r, .c = c};
     enum status st = learn(&w, fault);
+    if (st != ST_OK || !w.learnt)
+        return st;
     for (size_t i = 0; st == ST_OK && !fault->kind && i < schema_of(r)->nindexes; i++)
         st = check_holder(&w, i, fault);
     if (st != ST_OK || fault->kind)

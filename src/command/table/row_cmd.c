@@ -32,7 +32,7 @@ static enum status row_get(struct call *c)
     struct rows r;
     struct fault fault = {.kind = FAULT_NONE};
     struct row_options o;
-    struct slice name;
+    struct slice name = {NULL, 0};
     struct table_row row;
     bool found;
     enum status st = arg_rows(c, 1, &r);
@@ -74,8 +74,8 @@ static enum status row_mget(struct call *c)
     struct rows r;
     struct fault fault = {.kind = FAULT_NONE};
     struct row_options o;
-    struct slice *names;
-    int n;
+    struct slice *names = NULL;
+    int n = 0;
     enum status st = arg_rows(c, 1, &r);
     if (st != ST_OK || !r.table)
         return st;
@@ -308,7 +308,7 @@ static enum status row_update(struct call *c)
 {
     struct rows r;
     struct writer x;
-    struct slice name;
+    struct slice name = {NULL, 0};
     enum row_outcome outcome = ROW_NOT_MET;
     enum status st = arg_rows(c, 1, &r);
     if (st != ST_OK || !r.table)
@@ -327,7 +327,7 @@ static enum status row_update(struct call *c)
 static enum status row_del(struct call *c)
 {
     struct rows r;
-    struct slice name;
+    struct slice name = {NULL, 0};
     struct fault fault = {.kind = FAULT_NONE};
     enum row_condition condition = ROW_ALWAYS;
     enum row_outcome outcome = ROW_NOT_MET;
@@ -365,7 +365,7 @@ static bool take_last_key(struct call *c, const struct rows *r, int i, struct sl
 static enum status row_expire(struct call *c)
 {
     struct rows r;
-    struct slice name;
+    struct slice name = {NULL, 0};
     struct fault fault = {.kind = FAULT_NONE};
     enum row_outcome outcome = ROW_NOT_MET;
     int64_t seconds, moment = 0;
@@ -390,7 +390,7 @@ static enum status row_expire(struct call *c)
 static enum status tell_ttl(struct call *c, bool seconds)
 {
     struct rows r;
-    struct slice name;
+    struct slice name = {NULL, 0};
     struct fault fault = {.kind = FAULT_NONE};
     struct item_row item;
     bool found;

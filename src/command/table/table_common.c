@@ -66,7 +66,7 @@ bool arg_row_name(const struct call *c, const struct rows *r, int i, struct slic
 bool arg_projection(const struct call *c, const struct schema *s, int *i, struct projection *ret,
                     struct fault *fault)
 {
-    int n;
+    int n = 0;
     if (!arg_count(c, *i + 1, 1, &n, fault))
         return false;
     ret->n = (size_t)n;
