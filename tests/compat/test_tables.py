@@ -122,7 +122,7 @@ def test_a_key_of_another_type(client):
     assert client.error("ROW.PUT", "nothing", *fields(k=1)).startswith("NOTABLE ")
 
 
-def test_info(people):
+def test_info(people, server):
     people("HELLO", 3)
     info = people("TABLE.INFO", "people")
     people("HELLO", 2)
@@ -135,6 +135,15 @@ def test_info(people):
         (b"by_address", True, b"ready", None),
     ]
     assert info[b"indexes"][1][b"columns"] == [{b"column": b"address", b"desc": True}]
+    assert info[b"rows_estimate"] == 2 and set(info[b"view"]) == {b"sqlite", b"postgresql", b"mariadb"}
+    assert people("TABLE.CREATE", "again", info[b"create"]) == b"OK"
+    if server.store.kind == "sqlite":
+        with contextlib.closing(sqlite3.connect(server.store.path)) as database:
+            database.execute(info[b"view"][b"sqlite"].decode().replace("CREATE VIEW", "CREATE TEMP VIEW"))
+            name = database.execute("SELECT name FROM temp.sqlite_schema").fetchone()[0]
+            server.store.query("SELECT 1")  # waits until the tables are not behind
+            rows = database.execute(f"SELECT ssn FROM temp.{name} ORDER BY 1").fetchall()
+            assert rows == [(9088,), (9678,)]
 
 
 def test_a_table_is_a_key(people):

@@ -1,9 +1,14 @@
 /* Tables as wholes: TABLE.CREATE, TABLE.INFO, TABLE.LIST, TABLE.DROP. A table is a key: what is created here
    is one row of larder_key, what is dropped goes to the trash as any collection does, whatever its size. */
+#include "base/buf.h"
 #include "command/families.h"
 #include "command/table/table_common.h"
 #include "exec/args.h"
+#include "table/find.h"
 #include "table/text/ddl.h"
+#include "table/text/describe.h"
+
+#define ROWS_COUNTED 1000 /* by TABLE.INFO, which tells no more */
 
 /* ---- TABLE.CREATE ---- */
 
@@ -104,14 +109,37 @@ static void reply_indexes(struct reply *r, const struct schema *s)
     }
 }
 
+static void reply_texts(struct reply *r, const struct table *t)
+{
+    static const char *const names[] = {
+        [DIALECT_SQLITE] = "sqlite", [DIALECT_POSTGRES] = "postgresql", [DIALECT_MARIADB] = "mariadb"};
+    struct buf text = {0};
+    schema_describe(&t->schema, &text);
+    reply_bulk_str(r, "create");
+    reply_bulk(r, buf_slice(&text));
+    reply_bulk_str(r, "view");
+    reply_map(r, 3);
+    for (int d = DIALECT_SQLITE; d <= DIALECT_MARIADB; d++) {
+        text.len = 0;
+        schema_view(&t->schema, t->name, t->db, t->id, (enum schema_dialect)d, &text);
+        reply_bulk_str(r, names[d]);
+        reply_bulk(r, buf_slice(&text));
+    }
+    buf_release(&text);
+}
+
 static enum status table_info(struct call *c)
 {
     struct rows t;
+    struct find every = {.scan = ROWS_COUNTED, .keys_only = true};
+    struct find_place place = {.begun = false};
+    struct find_result work = {0};
+    uint64_t rows;
     enum status st = arg_rows(c, 1, &t);
-    if (st != ST_OK || !t.table)
+    if (st != ST_OK || !t.table || (st = find_count(&t, &every, &place, &rows, &work)) != ST_OK)
         return st;
     const struct schema *s = &t.table->schema;
-    reply_map(c->reply, 5);
+    reply_map(c->reply, 8);
     reply_bulk_str(c->reply, "name");
     reply_bulk(c->reply, t.table->name);
     reply_bulk_str(c->reply, "id");
@@ -120,6 +148,9 @@ static enum status table_info(struct call *c)
     reply_bulk_str(c->reply, "key");
     reply_parts(c->reply, s, s->key, s->nkey);
     reply_indexes(c->reply, s);
+    reply_bulk_str(c->reply, "rows_estimate");
+    reply_integer(c->reply, (int64_t)rows);
+    reply_texts(c->reply, t.table);
     return ST_OK;
 }
 
@@ -173,7 +204,7 @@ const struct command table_commands[] = {
     ON_TABLE("table.create", table_create_command, -3, CMD_WRITE | CMD_DENYOOM, CAT_WRITE, KEY_OW | KEY_INSERT,
              "O(N) in the tables of the database.", "Creates a table."),
     ON_TABLE("table.info", table_info, 2, CMD_READONLY, CAT_READ, KEY_RO,
-             "O(N) in the columns and indexes.", "Describes a table."),
+             "O(N) in the columns and indexes; of the rows up to 1,000 are counted.", "Describes a table."),
     ON_TABLE("table.drop", table_drop, 2, CMD_WRITE, CAT_WRITE, KEY_RM | KEY_DELETE,
              "O(1) row, however many rows the table has.", "Removes a table."),
     {.name = "table.list", .fn = table_list, .arity = 1, .flags = CMD_READONLY,
