@@ -245,3 +245,14 @@ def test_a_watched_key_that_comes_and_goes_through_another_server(fleet, data):
             b("LPOP", key)
             assert a.pipeline([("MULTI",), ("PING",), ("EXEC",)])[2].plain() is None
             assert a("EXISTS", key) == 0
+
+
+def test_a_server_starts_where_the_last_key_has_expired(fleet, data):
+    """One server counted it, another took it off: neither count alone says how many there are."""
+    larder = fleet.larder("--sweep-interval", "10ms", data=data)
+    with larder.connect() as c:
+        c("SET", "k", "v", "PX", 1)
+        wait.until(lambda: data.query("SELECT count(*) FROM larder_key") == [["0"]], "it is swept")
+    larder.stop()
+    larder.check()
+    larder.start()

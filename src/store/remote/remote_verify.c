@@ -102,7 +102,7 @@ static const char *const views_text[REMOTE_DIALECTS] = {
 /* Keys that are counted when there is none: tables whose rows were brought back for a part only. Not while a
    journal is being applied, when counts may be ahead; and not those of databases that were flushed. */
 #define NO_KEYS(keys)                                                                                        \
-    " (SELECT coalesce(sum(d." keys "), 0) FROM larder_db AS d WHERE d." keys " > 0)"                        \
+    " (SELECT coalesce(sum(d." keys "), 0) FROM larder_db AS d)"                                             \
     "  + (SELECT coalesce(sum(c." keys "), 0) FROM larder_count AS c"                                        \
     "   WHERE c.number IN (SELECT d.number FROM larder_db AS d)) > 0"                                        \
     " AND (SELECT m.value FROM larder_meta AS m WHERE m.name = 'applying') = '0'"                            \

@@ -126,8 +126,7 @@ static void blame_row(struct walk *w, struct slice name, enum fault_kind kind, c
 {
     struct buf key = {0};
     key_text_add(w->schema, name, &w->scratch, &key);
-    fault_set(&w->fault, kind, "index %.*s: row %.*s: %s", (int)w->index->name.n, w->index->name.p,
-              (int)key.len, key.p, why);
+    fault_set(&w->fault, kind, "row %.*s: %s", (int)key.len, key.p, why);
     buf_release(&key);
 }
 
