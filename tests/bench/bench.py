@@ -23,11 +23,12 @@ import durable_bench
 import http_bench
 import scripts_bench
 import servers
+import tables_bench
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KEYS, CLIENTS, VALUE = 1_000_000, 50, 64
 
-PARTS = ["strings", "durable", "collections", "scripts", "large", "memory", "sweep", "http"]
+PARTS = ["strings", "durable", "collections", "scripts", "tables", "large", "memory", "sweep", "http"]
 
 # name: (redis-benchmark arguments, does it write)
 STRINGS = {
@@ -207,6 +208,8 @@ def markdown(report):
                   f"{s['get_p99_ms_sweeping']:.2f} ms, without a sweep {s['get_p99_ms_idle']:.2f} ms."]
     if report.get("large"):
         lines += collections_bench.markdown(report["large"])
+    if report.get("tables"):
+        lines += tables_bench.markdown(report["tables"])
     if report.get("http"):
         lines += http_bench.markdown(report["http"])
     return "\n".join(lines) + "\n"
@@ -245,6 +248,8 @@ def main():
             collections_bench.compare(options, servers, run_pair, redis_benchmark, report["collections"], say)
         if "scripts" in parts:
             scripts_bench.compare(options, servers, run_pair, redis_benchmark, requests_for, fill, report["scripts"])
+        if "tables" in parts:
+            report["tables"] = tables_bench.compare(options, servers, load, redis_benchmark, say)
         if "large" in parts:
             report["large"] = collections_bench.large(options, servers, say)
         if "memory" in parts:

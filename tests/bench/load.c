@@ -5,9 +5,11 @@
      load PORT CLIENTS PIPELINE SECONDS KEYS VALUE_BYTES READ_PERCENT [PREFIX [WRITE [RATE [EVERY]]]]
 
    WRITE: set (default), incr, hset (fields of one hash), lpush (one list), zadd (members of one sorted set),
-     mix (of twenty 12 set, 1 set of 4 KB, 3 hset, 2 zadd, 2 lpush).
-   RATE: operations per second at most, 0 for as many as can be had.
-   EVERY: seconds from one report to the next; without it there is one, at the end.
+     mix (of twenty 12 set, 1 set of 4 KB, 3 hset, 2 zadd, 2 lpush), row (ROW.PUT of a row of the table
+   `bench`, which has a TEXT id and name, an INTEGER city and age), multi (what an application does for the
+   same by hand: MULTI, HSET of a hash, SADD to the set of its city, ZADD to the ages, EXEC). RATE: operations
+   per second at most, 0 for as many as can be had. EVERY: seconds from one report to the next; without it
+   there is one, at the end.
 
    A report is a JSON line: operations per second and latencies of a round trip in microseconds, since the
    last one; waiting_us is the age of the oldest round trip that has not ended. */
@@ -39,6 +41,7 @@ struct conn {
 struct load {
     int clients, pipeline, keys, value_bytes, read_percent;
     const char *prefix, *write;
+    int lines; /* of the replies to one operation */
     double rate, every;
     int64_t start_us;
     uint64_t begun; /* operations that were sent */
@@ -102,6 +105,37 @@ static size_t add_word(char *out, const char *word, int n)
     return (size_t)sprintf(out, "$%d\r\n%.*s\r\n", n, n, word);
 }
 
+/* One of CITIES and an age, the value as a name. */
+#define CITIES 1000
+
+static size_t add_row(const struct load *l, char *out, const char *key, int nkey, uint64_t random)
+{
+    size_t n = (size_t)sprintf(
+        out, "*12\r\n$7\r\nROW.PUT\r\n$5\r\nbench\r\n$6\r\nFIELDS\r\n$1\r\n4\r\n$2\r\nid\r\n");
+    n += add_word(out + n, key, nkey);
+    n += (size_t)sprintf(out + n, "$4\r\nname\r\n");
+    n += add_word(out + n, l->value, l->value_bytes);
+    return n + (size_t)sprintf(out + n, "$4\r\ncity\r\n$3\r\n%03u\r\n$3\r\nage\r\n$6\r\n%06u\r\n",
+                               (unsigned)(random % CITIES), (unsigned)(random / CITIES % 1000000));
+}
+
+#define MULTI_LINES 8 /* of its replies: OK, three times QUEUED, an array of three numbers */
+
+static size_t add_multi(const struct load *l, char *out, const char *key, int nkey, uint64_t random)
+{
+    unsigned city = (unsigned)(random % CITIES), age = (unsigned)(random / CITIES % 1000000);
+    size_t n = (size_t)sprintf(out, "*1\r\n$5\r\nMULTI\r\n*8\r\n$4\r\nHSET\r\n");
+    n += add_word(out + n, key, nkey);
+    n += (size_t)sprintf(out + n, "$4\r\nname\r\n");
+    n += add_word(out + n, l->value, l->value_bytes);
+    n += (size_t)sprintf(out + n, "$4\r\ncity\r\n$3\r\n%03u\r\n$3\r\nage\r\n$6\r\n%06u\r\n", city, age);
+    n += (size_t)sprintf(out + n, "*3\r\n$4\r\nSADD\r\n$8\r\ncity:%03u\r\n", city);
+    n += add_word(out + n, key, nkey);
+    n += (size_t)sprintf(out + n, "*4\r\n$4\r\nZADD\r\n$4\r\nages\r\n$6\r\n%06u\r\n", age);
+    n += add_word(out + n, key, nkey);
+    return n + (size_t)sprintf(out + n, "*1\r\n$4\r\nEXEC\r\n");
+}
+
 /* Which write comes next, and how large it is. */
 static const char *choose(const struct load *l, uint64_t random, int *ret_bytes)
 {
@@ -121,6 +155,10 @@ static size_t add_write(const struct load *l, char *out, const char *key, int nk
     int nscore = snprintf(score, sizeof score, "%llu", (unsigned long long)(random % 1000000)), bytes;
     const char *write = choose(l, random, &bytes);
     size_t n = 0;
+    if (strcmp(write, "row") == 0)
+        return add_row(l, out, key, nkey, random);
+    if (strcmp(write, "multi") == 0)
+        return add_multi(l, out, key, nkey, random);
     if (strcmp(write, "incr") == 0) {
         n += (size_t)sprintf(out + n, "*2\r\n$4\r\nINCR\r\n");
         return n + add_word(out + n, key, nkey);
@@ -161,7 +199,7 @@ static void send_round(struct load *l, struct conn *c)
             n += add_write(l, out + n, key, nkey, next_random(l));
     }
     l->begun += (uint64_t)l->pipeline;
-    c->waiting = l->pipeline;
+    c->waiting = l->pipeline * l->lines;
     c->sent_at = now_us();
     send_all(c->fd, out, n);
 }
@@ -253,6 +291,7 @@ int main(int argc, char **argv)
                      .rate = argc > 10 ? atof(argv[10]) : 0,
                      .every = argc > 11 ? atof(argv[11]) : 0,
                      .rnd = 88172645463325252u};
+    l.lines = strcmp(l.write, "multi") == 0 ? MULTI_LINES : 1;
     if (l.pipeline > MAX_PIPELINE || l.value_bytes > LARGE_BYTES || l.clients < 1 || l.keys < 1)
         return 2;
     l.histogram = calloc(BUCKETS, sizeof *l.histogram);
