@@ -18,6 +18,7 @@
 #include "base/hide.h"
 #include "base/log.h"
 #include "base/notify.h"
+#include "cli/cli.h"
 #include "command/families.h"
 #include "config/config.h"
 #include "exec/command.h"
@@ -59,6 +60,10 @@ static int cmd_help(void)
         "  larder migrate [DATABASE]           create the tables of a database, or bring them up to date\n"
         "  larder config [--markdown]          print a config file with every option and its default\n"
         "  larder commands                     print the commands it knows, as Markdown\n"
+        "  larder sql [TEXT [ARGUMENT...]]     run SQL on a running server; without TEXT, a shell\n"
+        "  larder load TABLE FILE              put the rows of a .csv or .jsonl file into a table\n"
+        "  larder dump TABLE                   write the rows of a table, as CSV or lines of JSON\n"
+        "                                      (--help behind each of these three tells its options)\n"
         "  larder --help | --version\n\n"
         "DATABASE is a URL or the path of a SQLite file; without it, the option store tells.\n"
         "Every option can also be given in the environment (--cache-memory is LARDER_CACHE_MEMORY) and in\n"
@@ -427,7 +432,15 @@ static bool may_be_config_file(const char *arg)
 
 int main(int argc, char **argv)
 {
+    static const struct {
+        const char *name;
+        int (*run)(int argc, char **argv);
+    } clients[] = {{"sql", cli_sql}, {"load", cli_load}, {"dump", cli_dump}};
     const char *command = argc > 1 ? argv[1] : "serve";
+    for (size_t i = 0; i < sizeof clients / sizeof *clients; i++) {
+        if (strcmp(command, clients[i].name) == 0)
+            return clients[i].run(argc - 2, argv + 2);
+    }
     if (asks_for(argc - 1, argv + 1, "--help", "-h") || strcmp(command, "help") == 0)
         return cmd_help();
     if (asks_for(argc - 1, argv + 1, "--version", "-v"))
