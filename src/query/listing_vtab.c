@@ -1,6 +1,6 @@
 /* What tables the selected database has, as virtual tables that can only be read:
 
-     larder_tables   name, expires, prefix
+     larder_tables   name, expires, prefix, sql (the statements that make it)
      larder_columns  table_name, position, name, type, not_null, default_value, key
      larder_indexes  table_name, name, is_unique, columns, state, error
 
@@ -59,6 +59,9 @@ static void list_table(struct listing *l, const struct table *t)
         row.cells[1] = int_cell(t->expire_at);
     if (t->schema.on_hashes)
         row.cells[2] = text_cell(t->schema.prefix);
+    struct buf sql = {0};
+    schema_sql(&t->schema, t->name, &sql);
+    row.cells[3] = text_cell(kept(l, &sql));
     VEC_PUSH(l->rows, l->n, l->cap) = row;
 }
 
@@ -105,7 +108,7 @@ static void list_indexes(struct listing *l, const struct table *t)
 }
 
 static const struct listing_table tables[] = {
-    {"larder_tables", "CREATE TABLE x(name TEXT, expires INTEGER, prefix TEXT)", list_table},
+    {"larder_tables", "CREATE TABLE x(name TEXT, expires INTEGER, prefix TEXT, sql TEXT)", list_table},
     {"larder_columns",
      "CREATE TABLE x(table_name TEXT, position INTEGER, name TEXT, type TEXT, not_null INTEGER,"
      " default_value, key INTEGER)",
