@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "query/query_internal.h"
+#include "table/text/describe.h"
 
 #define CELLS 7
 
