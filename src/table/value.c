@@ -258,7 +258,7 @@ static bool to_integer(enum column_type t, const struct value *v, int64_t *ret)
 
 static bool to_real(const struct value *v, double *ret)
 {
-    int64_t back;
+    int64_t back = 0;
     if (v->kind == VALUE_REAL) {
         *ret = v->d == 0 ? 0.0 : v->d;
         return isfinite(v->d);
