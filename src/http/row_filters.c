@@ -194,8 +194,10 @@ static bool read_filter(struct row_query *q, const struct http_filter *from, str
 /* "age.desc,name" */
 static bool read_order(struct row_query *q, struct slice text)
 {
+    if (!text.p)
+        return true;
     const char *p = text.p, *end = text.p + text.n;
-    while (text.p && p <= end) {
+    while (p <= end) {
         const char *comma = memchr(p, ',', (size_t)(end - p));
         struct slice item = slice_of(p, (size_t)((comma ? comma : end) - p));
         const char *dot = memchr(item.p, '.', item.n);

@@ -22,13 +22,14 @@ bool find_holds(const struct schema *s, const struct table_index *i, uint16_t co
     return among(find_order_of(s, i), column) || among(find_order_of(s, NULL), column);
 }
 
-/* No name has more than KEYCODE_MAX bytes: none lies between these first ones and what comes behind them. */
-static void shorten(struct buf *b)
+/* No name has more than KEYCODE_MAX bytes: none lies between these first ones and what comes behind them.
+   False: nothing does. */
+static bool shorten(struct buf *b)
 {
-    if (b->len > KEYCODE_MAX) {
-        b->len = KEYCODE_MAX;
-        (void)keycode_behind(b, 0);
-    }
+    if (b->len <= KEYCODE_MAX)
+        return true;
+    b->len = KEYCODE_MAX;
+    return keycode_behind(b, 0);
 }
 
 static void raise_min(struct find_range *range, const struct buf *to)
@@ -127,8 +128,8 @@ void find_range_make(const struct schema *s, const struct find *f, struct find_r
     if (f->neq < o.nparts)
         cut_column(s, f, o.parts[f->neq], &edge, ret);
     buf_release(&edge);
-    shorten(&ret->min);
-    shorten(&ret->max);
+    (void)shorten(&ret->min); /* codes do not begin with ff */
+    (void)shorten(&ret->max);
     ret->empty = ret->has_max && slice_cmp(buf_slice(&ret->min), buf_slice(&ret->max)) >= 0;
 }
 
@@ -141,16 +142,18 @@ void find_range_release(struct find_range *range)
 void find_range_behind(struct find_range *range, bool reverse, struct slice after)
 {
     struct buf edge = {0};
+    bool more = true;
     buf_add_slice(&edge, after);
     if (reverse) {
         lower_max(range, &edge);
     } else {
         buf_add(&edge, "", 1);
-        shorten(&edge);
+        more = shorten(&edge);
         raise_min(range, &edge);
     }
     buf_release(&edge);
-    range->empty = range->has_max && slice_cmp(buf_slice(&range->min), buf_slice(&range->max)) >= 0;
+    range->empty =
+        !more || (range->has_max && slice_cmp(buf_slice(&range->min), buf_slice(&range->max)) >= 0);
 }
 
 enum status find_entry_values(const struct schema *s, const struct table_index *i, struct slice entry,
