@@ -103,7 +103,7 @@ static sqlite3 *open_store(void)
         "INSERT INTO larder_key VALUES (6, 7, 0), (6, 8, 1), (1, 9, 0);"
         "CREATE TABLE larder_row (id INTEGER NOT NULL, name BLOB NOT NULL, expire_at INTEGER NOT NULL,"
         " value BLOB NOT NULL, PRIMARY KEY (id, name)) STRICT;"
-        "CREATE TABLE larder_hashes (db INTEGER, key TEXT, field TEXT, value TEXT)",
+        "CREATE TABLE larder_hashes (db INTEGER, key TEXT, field TEXT, value TEXT, key_bytes BLOB AS (key))",
         NULL, NULL, NULL);
     return db;
 }

@@ -86,7 +86,7 @@ static void add_text(struct buf *out, enum schema_dialect d, struct slice s)
     }
     buf_addf(out, "CONVERT(");
     schema_literal(COLUMN_BLOB, &(struct value){.kind = VALUE_BLOB, .s = s}, out);
-    buf_addf(out, " USING utf8mb4)");
+    buf_addf(out, " USING utf8mb4) COLLATE utf8mb4_bin");
 }
 
 /* What stands in the array for a value, as text: base64 and milliseconds, in SQLite and MariaDB 1 for true.
@@ -129,27 +129,28 @@ static void add_column(struct buf *out, enum schema_dialect dialect, const struc
 static void add_hashes(struct buf *out, const struct schema *s, uint32_t db, enum schema_dialect dialect)
 {
     const struct dialect *d = &dialects[dialect];
-    struct buf key = {0};
+    struct buf key = {0}, prefix = {0}, length = {0};
+    buf_addf(&key, "h.");
     add_name(&key, d, SLICE("key"));
-    for (size_t i = 0; i < s->ncolumns; i++) {
-        if (i) {
-            buf_addf(out, ", max(CASE WHEN h.field = ");
-            add_text(out, dialect, s->columns[i].name);
-            buf_addf(out, " THEN h.value END) AS ");
-        } else {
-            buf_addf(out, "substr(h.%.*s, length(", (int)key.len, key.p);
-            add_text(out, dialect, s->prefix);
-            buf_addf(out, ") + 1) AS ");
-        }
+    add_text(&prefix, dialect, s->prefix);
+    buf_addf(&length, "%s(%.*s)", dialect == DIALECT_SQLITE ? "length" : "char_length", (int)prefix.len,
+             prefix.p);
+    buf_addf(out, "substr(%.*s, %.*s + 1) AS ", (int)key.len, key.p, (int)length.len, length.p);
+    add_name(out, d, s->columns[0].name);
+    for (size_t i = 1; i < s->ncolumns; i++) {
+        buf_addf(out, ", max(CASE WHEN h.field = ");
+        add_text(out, dialect, s->columns[i].name);
+        buf_addf(out, " THEN h.value END) AS ");
         add_name(out, d, s->columns[i].name);
     }
-    buf_addf(out, " FROM larder_hashes AS h WHERE h.db = %u AND substr(h.%.*s, 1, length(", db, (int)key.len,
+    buf_addf(out,
+             " FROM larder_hashes AS h WHERE h.db = %u AND substr(%.*s, 1, %.*s) = %.*s GROUP BY %.*s, "
+             "h.key_bytes;",
+             db, (int)key.len, key.p, (int)length.len, length.p, (int)prefix.len, prefix.p, (int)key.len,
              key.p);
-    add_text(out, dialect, s->prefix);
-    buf_addf(out, ")) = ");
-    add_text(out, dialect, s->prefix);
-    buf_addf(out, " GROUP BY h.%.*s;", (int)key.len, key.p);
     buf_release(&key);
+    buf_release(&prefix);
+    buf_release(&length);
 }
 
 void schema_view(const struct schema *s, struct slice table, uint32_t db, int64_t id,
