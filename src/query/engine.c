@@ -88,7 +88,7 @@ static void set_limits(sqlite3 *db)
         {SQLITE_LIMIT_EXPR_DEPTH, 200},
         {SQLITE_LIMIT_COMPOUND_SELECT, 100},
         {SQLITE_LIMIT_VDBE_OP, 250000},
-        {SQLITE_LIMIT_FUNCTION_ARG, 100},
+        {SQLITE_LIMIT_FUNCTION_ARG, SQLITE_ARGS_MAX},
         {SQLITE_LIMIT_ATTACHED, 0},
         {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 10000},
         {SQLITE_LIMIT_VARIABLE_NUMBER, QUERY_ARGS_MAX},
@@ -142,6 +142,8 @@ void query_engine_free(struct query_engine *e)
         statement_release(&e->cache[i]);
     e->internal = true;
     (void)sqlite3_close_v2(e->db);
+    (void)sqlite3_finalize(e->printf);
+    (void)sqlite3_close_v2(e->plain);
     write_release(e);
     arena_release(&e->arena);
     mem_free(e->tables);

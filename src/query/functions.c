@@ -315,10 +315,11 @@ int functions_register(struct query_engine *e)
         int argc;
         void (*fn)(sqlite3_context *ctx, int argc, sqlite3_value **argv);
     } all[] = {
-        {"instr", 2, sql_instr}, {"replace", 3, sql_replace}, {"trim", 1, sql_trim},
-        {"trim", 2, sql_trim},   {"ltrim", 1, sql_ltrim},     {"ltrim", 2, sql_ltrim},
-        {"rtrim", 1, sql_rtrim}, {"rtrim", 2, sql_rtrim},     {"like", 2, sql_like},
-        {"like", 3, sql_like},   {"glob", 2, sql_glob},
+        {"instr", 2, sql_instr},    {"replace", 3, sql_replace}, {"trim", 1, sql_trim},
+        {"trim", 2, sql_trim},      {"ltrim", 1, sql_ltrim},     {"ltrim", 2, sql_ltrim},
+        {"rtrim", 1, sql_rtrim},    {"rtrim", 2, sql_rtrim},     {"like", 2, sql_like},
+        {"like", 3, sql_like},      {"glob", 2, sql_glob},       {"printf", -1, sql_printf},
+        {"format", -1, sql_printf},
     };
     int rc = SQLITE_OK;
     for (size_t i = 0; rc == SQLITE_OK && i < sizeof all / sizeof *all; i++)

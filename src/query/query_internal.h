@@ -12,6 +12,7 @@
 #define THREAD_LENGTH    (64 << 20) /* ... and elsewhere */
 #define PROGRESS_STEPS   200        /* of SQLite's machine, between two looks at the limits */
 #define TABLES_MAX       500        /* declared at a time */
+#define SQLITE_ARGS_MAX  100        /* of a function */
 #define CACHE_STATEMENTS 32
 #define CACHE_TEXT       4096
 
@@ -63,6 +64,9 @@ struct query_engine {
     uint64_t clock; /* counts statements that ran */
     struct statement *preparing;
     struct memory_budget budget;
+    sqlite3 *plain;       /* a database with SQLite's own functions; NULL: it was not needed yet */
+    sqlite3_stmt *printf; /* there, with so many arguments */
+    int printf_args;
     /* of the running text */
     const struct query *q;
     struct query_result *ret;
@@ -111,6 +115,9 @@ int guard_authorize(void *arg, int action, const char *a, const char *b, const c
 
 /* ---- functions.c ---- */
 int functions_register(struct query_engine *e);
+
+/* ---- printf.c ---- */
+void sql_printf(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 
 /* ---- declare.c ---- */
 

@@ -356,6 +356,9 @@ def test_what_has_expired_is_not_there(client):
 
 def test_listings(filled):
     assert rows(filled, "SELECT name FROM larder_tables") == [["blobs"], ["orders"], ["people"]]
+    ((text,),) = rows(filled, "SELECT sql FROM larder_tables WHERE name = 'people'")
+    sql(filled, "DROP TABLE people; " + text)
+    assert rows(filled, "SELECT sql FROM larder_tables WHERE name = 'people'") == [[text]]
     assert rows(filled, "SELECT name, type, not_null, key FROM larder_columns WHERE table_name = 'people'") == [
         ["first", "TEXT", 1, 1],
         ["last", "TEXT", 1, 2],
