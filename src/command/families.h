@@ -45,6 +45,7 @@ extern const struct command sql_commands[];
 extern const struct command string_commands[];
 extern const struct command table_commands[];
 extern const struct command table_alter_commands[];
+extern const struct command table_hashes_commands[];
 extern const struct command wait_commands[];
 extern const struct command zset_commands[];
 extern const struct command zset_combine_commands[];

@@ -13,17 +13,21 @@
 #include "base/num.h"
 
 static const struct command *const families[] = {
-    string_commands,       counter_commands,     range_commands,       lcs_commands,
-    bit_commands,          bitfield_commands,    key_commands,         object_commands,
-    expire_commands,       scan_commands,        connection_commands,  client_commands,
-    introspect_commands,   config_commands,      info_commands,        server_commands,
-    memory_commands,       slowlog_commands,     latency_commands,     debug_commands,
-    txn_commands,          zset_commands,        zset_range_commands,  zset_pop_commands,
-    zset_combine_commands, list_commands,        list_move_commands,   hash_commands,
-    hash_expire_commands,  hash_ex_commands,     set_commands,         set_algebra_commands,
-    sort_commands,         consistency_commands, wait_commands,        eval_commands,
-    script_commands,       function_commands,    row_commands,         row_query_commands,
-    table_commands,        sql_commands,         table_alter_commands, NULL,
+    string_commands,       counter_commands,      range_commands,
+    lcs_commands,          bit_commands,          bitfield_commands,
+    key_commands,          object_commands,       expire_commands,
+    scan_commands,         connection_commands,   client_commands,
+    introspect_commands,   config_commands,       info_commands,
+    server_commands,       memory_commands,       slowlog_commands,
+    latency_commands,      debug_commands,        txn_commands,
+    zset_commands,         zset_range_commands,   zset_pop_commands,
+    zset_combine_commands, list_commands,         list_move_commands,
+    hash_commands,         hash_expire_commands,  hash_ex_commands,
+    set_commands,          set_algebra_commands,  sort_commands,
+    consistency_commands,  wait_commands,         eval_commands,
+    script_commands,       function_commands,     row_commands,
+    row_query_commands,    table_commands,        sql_commands,
+    table_alter_commands,  table_hashes_commands, NULL,
 };
 
 /* In no list and without a name to find them by. */

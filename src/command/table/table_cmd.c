@@ -3,8 +3,10 @@
 #include "base/buf.h"
 #include "command/families.h"
 #include "command/table/table_common.h"
+#include "command/table/table_hashes.h"
 #include "exec/args.h"
 #include "table/find.h"
+#include "table/hashes/hashes.h"
 #include "table/text/ddl.h"
 #include "table/text/describe.h"
 
@@ -12,15 +14,24 @@
 
 /* ---- TABLE.CREATE ---- */
 
-/* Behind the text: [IF NOT EXISTS] */
-static bool read_create(const struct call *c, bool *ret_if_absent, struct fault *fault)
+struct create_options {
+    bool if_absent;
+    struct slice prefix; /* p is NULL: it has rows of its own */
+};
+
+/* Behind the text: [IF NOT EXISTS] [ON HASH PREFIX p] */
+static bool read_create(const struct call *c, struct create_options *ret, struct fault *fault)
 {
-    *ret_if_absent = false;
+    *ret = (struct create_options){.if_absent = false};
     for (int i = 3; i < c->argc; i++) {
-        if (!*ret_if_absent && i + 2 < c->argc && slice_is(c->argv[i], "if") &&
+        if (!ret->if_absent && i + 2 < c->argc && slice_is(c->argv[i], "if") &&
             slice_is(c->argv[i + 1], "not") && slice_is(c->argv[i + 2], "exists")) {
-            *ret_if_absent = true;
+            ret->if_absent = true;
             i += 2;
+        } else if (!ret->prefix.p && i + 3 < c->argc && slice_is(c->argv[i], "on") &&
+                   slice_is(c->argv[i + 1], "hash") && slice_is(c->argv[i + 2], "prefix")) {
+            ret->prefix = c->argv[i + 3];
+            i += 3;
         } else {
             return fault_set(fault, FAULT_SYNTAX, "%.*s is not understood behind the description",
                              FAULT_CUT(c->argv[i]));
@@ -29,19 +40,28 @@ static bool read_create(const struct call *c, bool *ret_if_absent, struct fault 
     return true;
 }
 
+static enum status create_on_hashes(struct call *c, struct schema *s, struct fault *fault)
+{
+    struct rows r = {.catalog = call_catalog(c), .view = c->view, .arena = c->arena};
+    bool builds;
+    return hashes_create(&r, call_db(c), c->argv[1], s, &builds, fault);
+}
+
 static enum status table_create_command(struct call *c)
 {
     struct fault fault = {.kind = FAULT_NONE};
     struct schema s;
-    bool if_absent;
+    struct create_options o;
     const struct row *r;
-    if (!read_create(c, &if_absent, &fault) || !ddl_table(c->argv[2], NULL, c->arena, &s, &fault)) {
+    if (!read_create(c, &o, &fault) ||
+        !ddl_table(c->argv[2], o.prefix.p ? &o.prefix : NULL, c->arena, &s, &fault)) {
         reply_fault(c->reply, &fault);
         return ST_OK;
     }
     enum status st = arg_any(c, 1, &r);
-    if (st == ST_OK && !(if_absent && r && r->type == ROW_TABLE))
-        st = table_create(c->view, call_db(c), c->argv[1], &s, &fault);
+    if (st == ST_OK && !(o.if_absent && r && r->type == ROW_TABLE))
+        st = o.prefix.p ? create_on_hashes(c, &s, &fault)
+                        : table_create(c->view, call_db(c), c->argv[1], &s, &fault);
     if (st == ST_OK && fault.kind)
         reply_fault(c->reply, &fault);
     else if (st == ST_OK)
@@ -139,7 +159,7 @@ static enum status table_info(struct call *c)
     if (st != ST_OK || !t.table || (st = find_count(&t, &every, &place, &rows, &work)) != ST_OK)
         return st;
     const struct schema *s = &t.table->schema;
-    reply_map(c->reply, 8);
+    reply_map(c->reply, s->on_hashes ? 8 + HASHES_INFO_FIELDS : 8);
     reply_bulk_str(c->reply, "name");
     reply_bulk(c->reply, t.table->name);
     reply_bulk_str(c->reply, "id");
@@ -151,7 +171,7 @@ static enum status table_info(struct call *c)
     reply_bulk_str(c->reply, "rows_estimate");
     reply_integer(c->reply, (int64_t)rows);
     reply_texts(c->reply, t.table);
-    return ST_OK;
+    return s->on_hashes ? reply_hashes_info(c, &t) : ST_OK;
 }
 
 /* ---- TABLE.LIST, TABLE.DROP ---- */

@@ -42,8 +42,10 @@ struct hashes;
 struct hashes *hashes_new(struct view *v);
 void hashes_free(struct hashes *h);
 
-/* Whether there can be one more table over hashes. */
-enum status hashes_check_room(struct view *v, struct fault *fault) MUST_CHECK;
+/* Makes a table (r has none yet). *ret_builds: there are many hashes already, and its indexes are to be built
+   behind; else they are ready. */
+enum status hashes_create(struct rows *r, uint32_t db, struct slice name, struct schema *s, bool *ret_builds,
+                          struct fault *fault) MUST_CHECK;
 
 /* ---- reading ---- */
 
@@ -90,6 +92,12 @@ typedef enum status hash_flaw_fn(void *arg, const struct hash_flaw *f);
    end. */
 enum status hashes_flaws(struct rows *r, uint32_t limit, struct buf *after, hash_flaw_fn *fn,
                          void *arg) MUST_CHECK;
+
+/* Whether a name is one of those that after may be. */
+bool hashes_is_flaw(struct slice name);
+
+/* Takes up to max off the lists. */
+enum status hashes_clear_lists(struct rows *r, uint32_t max) MUST_CHECK;
 
 /* ---- for who builds an index ---- */
 

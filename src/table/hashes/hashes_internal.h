@@ -26,6 +26,9 @@ struct item_row hashes_encode(struct rows *r, struct slice name, const struct ta
 void hashes_unparsed_name(const struct value *key, int64_t n, struct buf *out);
 void hashes_unnamed_name(struct slice prefix, struct slice key, struct buf *out);
 
+/* Whether there can be one more table over hashes. */
+enum status hashes_check_room(struct view *v, struct fault *fault) MUST_CHECK;
+
 /* Writes or removes an entry of a table; name is copied. */
 enum status hashes_set_entry(struct view *v, int64_t id, struct slice name, struct slice value,
                              bool there) MUST_CHECK;

@@ -248,31 +248,66 @@ static enum status take_flaw(void *arg, const struct item_row *item)
     return f->fn(f->arg, &flaw);
 }
 
-enum status hashes_flaws(struct rows *r, uint32_t limit, struct buf *after, hash_flaw_fn *fn, void *arg)
+static const char lists_begin[2] = {(char)(HASHES_UNPARSED >> 8), (char)(HASHES_UNPARSED & 0xff)};
+static const char lists_end[2] = {(char)((HASHES_UNNAMED + 1) >> 8), (char)((HASHES_UNNAMED + 1) & 0xff)};
+
+static struct item_scan scan_of_lists(const struct rows *r, struct slice from, uint32_t limit)
 {
-    static const char first[2] = {(char)(HASHES_UNPARSED >> 8), (char)(HASHES_UNPARSED & 0xff)};
-    static const char end[2] = {(char)((HASHES_UNNAMED + 1) >> 8), (char)((HASHES_UNNAMED + 1) & 0xff)};
-    struct flaws f = {.r = r, .fn = fn, .arg = arg, .after = after};
-    struct buf from = {0};
-    buf_add_slice(&from, after->len ? buf_slice(after) : slice_of(first, 2));
-    if (after->len)
-        buf_add(&from, "", 1);
-    struct item_scan q = {
+    return (struct item_scan){
         .table = ITEM_ENTRY,
         .id = r->table->id,
         .order = ITEMS_BY_NAME,
         .has_min = true,
-        .min_name = buf_slice(&from),
+        .min_name = from,
         .has_max = true,
-        .max_name = slice_of(end, 2),
+        .max_name = slice_of(lists_end, 2),
         .below_max = true,
         .limit = limit,
     };
+}
+
+bool hashes_is_flaw(struct slice name)
+{
+    return name.n > 2 && memcmp(name.p, lists_begin, 2) >= 0 && memcmp(name.p, lists_end, 2) < 0;
+}
+
+enum status hashes_flaws(struct rows *r, uint32_t limit, struct buf *after, hash_flaw_fn *fn, void *arg)
+{
+    struct flaws f = {.r = r, .fn = fn, .arg = arg, .after = after};
+    struct buf from = {0};
+    buf_add_slice(&from, after->len ? buf_slice(after) : slice_of(lists_begin, 2));
+    if (after->len)
+        buf_add(&from, "", 1);
+    struct item_scan q = scan_of_lists(r, buf_slice(&from), limit);
     enum status st = view_scan_items(r->view, &q, take_flaw, &f);
     if (f.seen < limit)
         after->len = 0;
     buf_release(&from);
     return status_of_walk(st);
+}
+
+struct cleared {
+    struct rows *r;
+    struct slice *names;
+    size_t n, cap;
+};
+
+static enum status note_cleared(void *arg, const struct item_row *item)
+{
+    struct cleared *c = arg;
+    VEC_PUSH(c->names, c->n, c->cap) = arena_copy(c->r->arena, item->ref.name);
+    return ST_OK;
+}
+
+enum status hashes_clear_lists(struct rows *r, uint32_t max)
+{
+    struct cleared c = {.r = r};
+    struct item_scan q = scan_of_lists(r, slice_of(lists_begin, 2), max);
+    enum status st = view_scan_items(r->view, &q, note_cleared, &c);
+    for (size_t i = 0; st == ST_OK && i < c.n; i++)
+        st = hashes_set_entry(r->view, r->table->id, c.names[i], SLICE(""), false);
+    mem_free(c.names);
+    return st;
 }
 
 /* ---- for who builds an index ---- */
