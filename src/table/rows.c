@@ -81,7 +81,7 @@ enum status rows_get(struct rows *r, struct slice name, bool *ret_found, struct 
 
 enum status rows_scan(struct rows *r, const struct item_scan *q, store_item_fn *fn, void *arg)
 {
-    return on_hashes(r) ? hashes_scan(r, q, false, fn, arg) : view_scan_items(r->view, q, fn, arg);
+    return on_hashes(r) ? hashes_scan(r, q, NULL, fn, arg) : view_scan_items(r->view, q, fn, arg);
 }
 
 enum status rows_get_many(struct rows *r, const struct slice *names, size_t n, struct table_row *ret)

@@ -86,6 +86,49 @@ def test_hashes_that_are_there_already(client):
     assert client("TABLE.INFO", "users")[b"unparsable"] == 1
 
 
+def test_many_hashes_are_indexed_behind(client):
+    """Writers maintain the index meanwhile; what the walk passes is listed."""
+    client.pipeline([[b"HSET", b"users:%04d" % i, b"age", b"%d" % (i * 7 % 2000)] for i in range(2000)])
+    client("HSET", b"users:\xff", "age", 1)
+    client("HSET", "users:odd", "age", "unknown")
+    create(client)
+    client("HSET", "users:0001", "age", -1)
+    client("DEL", "users:0002", "users:1999")
+    deadline = time.monotonic() + 30
+    while set(state(client).values()) != {"ready"}:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    found = client("ROW.QUERY", "users", "INDEX", "by_age", "LIMIT", 3000)[0]
+    rows = client("ROW.QUERY", "users", "LIMIT", 3000)[0]
+    assert len(rows) == 1999 and found == sorted(rows, key=lambda row: order_of(row, b"age"))
+    assert by_age(client, "LIMIT", 2) == ["odd", "0001"]
+    assert client("TABLE.UNPARSED", "users")[0] == [[b"users:odd", b"column", b"age"], [b"users:\xff", b"key", None]]
+    client("TABLE.ALTER", "users", "ADD INDEX more (name, age)")
+    while set(state(client).values()) != {"ready"}:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert len(ids(client, "INDEX", "more", "LIMIT", 3000)) == 1999
+
+
+@pytest.mark.sqlite
+def test_a_rebuild_mends_what_foreign_sql_has_done(fleet):
+    server = fleet.larder()
+    with server.connect() as client:
+        client("HELLO", 3)
+        create(client)
+        client("HSET", "users:1", "age", 5, "name", "x")
+        client("HSET", "users:2", "age", "odd")
+        client("SAVE")
+        server.store.query("UPDATE larder_hash SET value = CAST('6' AS BLOB) WHERE field = CAST('age' AS BLOB)")
+        assert by_age(client, "EQ", 1, 5) == [] and by_age(client, "EQ", 1, 6) == []
+        assert ids(client, "FILTER", "age", "=", 6) == ["1", "2"]
+        client("TABLE.REBUILD", "users")
+        assert by_age(client, "EQ", 1, 5) == [] and by_age(client, "EQ", 1, 6) == ["1", "2"]
+        assert client("TABLE.UNPARSED", "users") == [[], None]
+    server.stop()
+    server.check()
+
+
 def test_values_that_do_not_parse_are_listed(client):
     create(client)
     client("HSET", "users:1", "age", "young", "name", b"\xff")

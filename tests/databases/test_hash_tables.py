@@ -10,7 +10,7 @@ from harness import servers, wait
 from harness.resp import ServerError
 
 TABLE = "id TEXT, age INTEGER, INDEX by_age (age)"
-WRITES = 150
+WRITES = 60
 
 
 def create(client, name="users", prefix="u:"):

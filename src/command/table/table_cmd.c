@@ -5,6 +5,7 @@
 #include "command/table/table_common.h"
 #include "command/table/table_hashes.h"
 #include "exec/args.h"
+#include "exec/executor.h"
 #include "table/find.h"
 #include "table/hashes/hashes.h"
 #include "table/text/ddl.h"
@@ -44,7 +45,9 @@ static enum status create_on_hashes(struct call *c, struct schema *s, struct fau
 {
     struct rows r = {.catalog = call_catalog(c), .view = c->view, .arena = c->arena};
     bool builds;
-    return hashes_create(&r, call_db(c), c->argv[1], s, &builds, fault);
+    enum status st = hashes_create(&r, call_db(c), c->argv[1], s, &builds, fault);
+    c->executor->builds_asked |= builds;
+    return st;
 }
 
 static enum status table_create_command(struct call *c)

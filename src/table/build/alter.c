@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "table/build/build.h"
+#include "table/hashes/hashes.h"
 #include "table/text/ddl.h"
+
+#define CLEARED_MAX 100000 /* places in the lists of a table over hashes */
 
 static bool has_number(const struct schema *s, uint16_t number)
 {
@@ -73,5 +76,10 @@ enum status table_rebuild(struct rows *r, struct slice index, bool *ret_builds, 
     for (size_t i = 0; i < to.nindexes; i++)
         if ((only < 0 || (size_t)only == i) && !renumber(&to, &to.indexes[i], fault))
             return ST_OK;
+    if (to.on_hashes && only < 0) { /* what the walk finds is listed again */
+        enum status st = hashes_clear_lists(r, CLEARED_MAX);
+        if (st != ST_OK)
+            return st;
+    }
     return change(r, &to, ret_builds, fault);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "table/hashes/hashes.h"
 #include "table/key_text.h"
 
 #define PLACE_BYTES 24        /* of a place's value, before the row's name */
@@ -120,6 +121,7 @@ struct walk {
     struct buf code;
     struct arena scratch;
     struct fault fault; /* a row that can have no entry */
+    struct hash_list list;
 };
 
 static void blame_row(struct walk *w, struct slice name, enum fault_kind kind, const char *why)
@@ -141,6 +143,16 @@ static void blame_two(struct walk *w, struct slice one, struct slice other)
     buf_release(&keys);
 }
 
+/* Over hashes every row has one: what is too long for an entry is listed in its place. */
+static bool make_entry(struct walk *w, const struct value *values, bool *ret_unique, struct fault *fault)
+{
+    if (!w->schema->on_hashes)
+        return rowcode_entry(w->schema, w->index, values, &w->code, ret_unique, fault);
+    *ret_unique = false;
+    hashes_entry(w->schema, w->index, values, &w->code);
+    return true;
+}
+
 static enum status take_row(void *arg, const struct item_row *row)
 {
     struct walk *w = arg;
@@ -158,7 +170,7 @@ static enum status take_row(void *arg, const struct item_row *row)
     w->code.len = 0;
     if (rowcode_decode(w->schema, row->ref.name, row->value, row->expire_at, &w->scratch, &t, &why) != ST_OK)
         blame_row(w, row->ref.name, FAULT_REFUSED, why.text);
-    else if (!rowcode_entry(w->schema, w->index, t.values, &w->code, &unique, &fault))
+    else if (!make_entry(w, t.values, &unique, &fault))
         blame_row(w, row->ref.name, fault.kind, fault.text);
     else
         w->entries[w->n++] =
@@ -184,7 +196,8 @@ static enum status walk_rows(struct walk *w, struct slice after, uint32_t max, b
         q.has_min = true;
         q.min_name = slice_of(next, after.n + 1);
     }
-    enum status st = view_scan_items(w->rows->view, &q, take_row, w);
+    enum status st = w->schema->on_hashes ? hashes_scan(w->rows, &q, &w->list, take_row, w)
+                                          : view_scan_items(w->rows->view, &q, take_row, w);
     *ret_end = !w->stopped && w->seen < max;
     if (st != ST_OK || w->fault.kind)
         return st;
@@ -318,6 +331,8 @@ static enum status keep_walk(struct walk *w, const struct build_step *step, cons
     enum status st = ST_OK;
     for (size_t i = 0; st == ST_OK && i < w->n; i++)
         st = put_entry(w->rows, &w->entries[i]);
+    if (st == ST_OK)
+        st = hashes_list(w->rows, &w->list);
     return st == ST_OK ? write_place(w->rows, w->index->number, &to) : st;
 }
 
@@ -367,6 +382,7 @@ struct build_entries {
     struct entry **of; /* by index */
     size_t *n;
     size_t indexes;
+    struct hash_list list; /* each walk has found all of it */
 };
 
 static struct table_index *by_number(struct schema *s, uint16_t number)
@@ -387,6 +403,7 @@ static enum status prepare_one(struct rows *r, const struct schema *s, const str
         *fault = w.fault;
     e->of[e->indexes] = w.entries;
     e->n[e->indexes++] = w.n;
+    e->list = w.list;
     walk_end(&w);
     return st;
 }
@@ -398,14 +415,16 @@ enum status build_prepare(struct rows *r, struct schema *s, const uint16_t *numb
     *e = (struct build_entries){.of = arena_alloc(r->arena, (n + 1) * sizeof *e->of),
                                 .n = arena_alloc(r->arena, (n + 1) * sizeof *e->n)};
     *ret = e;
-    bool few = !s->on_hashes;
+    bool few = true;
     for (size_t i = 0; few && i < n; i++) {
         enum status st = prepare_one(r, s, by_number(s, numbers[i]), e, &few, fault);
         if (st != ST_OK || fault->kind)
             return st;
     }
-    if (!few)
+    if (!few) {
         e->indexes = 0;
+        e->list = (struct hash_list){0};
+    }
     for (size_t i = 0; few && i < n; i++)
         by_number(s, numbers[i])->state = INDEX_READY;
     return ST_OK;
@@ -417,5 +436,5 @@ enum status build_write(struct rows *r, const struct build_entries *e)
     for (size_t i = 0; i < e->indexes; i++)
         for (size_t j = 0; st == ST_OK && j < e->n[i]; j++)
             st = put_entry(r, &e->of[i][j]);
-    return st;
+    return st == ST_OK ? hashes_list(r, &e->list) : st;
 }

@@ -14,8 +14,7 @@
 #include "engine/hidden.h"
 #include "table/hashes/hashes_internal.h"
 
-#define UNNAMED_BYTES 256  /* of a key, in its place in the list */
-#define UNNAMED_KEY   1000 /* of a key, in the list's value */
+#define UNNAMED_BYTES 256 /* of a key, in its place in the list */
 
 /* A table over hashes. */
 struct kept {
@@ -342,7 +341,7 @@ static enum status change_unnamed(struct hashes *h, const struct kept *t, struct
     if (what == KEEP_FIELDS)
         return ST_OK;
     hashes_unnamed_name(t->schema.prefix, key, &h->before);
-    struct slice shown = slice_of(key.p, key.n < UNNAMED_KEY ? key.n : UNNAMED_KEY);
+    struct slice shown = slice_of(key.p, key.n < HASHES_SHOWN_KEY ? key.n : HASHES_SHOWN_KEY);
     return hashes_set_entry(h->view, t->id, buf_slice(&h->before), shown, what == KEEP_APPEARS);
 }
 

@@ -57,9 +57,11 @@ enum status hashes_get_many(struct rows *r, const struct slice *names, size_t n,
 enum status hashes_item(struct rows *r, struct slice name, bool *ret_found, struct item_row *ret) MUST_CHECK;
 
 /* As view_scan_items: of ITEM_ROW by name, which are made of the hashes, without those that have expired; or
-   of the entries of one index, ITEM_ENTRY, made of the hashes where that is necessary. stored: fields that
-   have expired and are in the tables count, as they do for entries (who builds an index wants that). */
-enum status hashes_scan(struct rows *r, const struct item_scan *q, bool stored, store_item_fn *fn,
+   of the entries of one index, ITEM_ENTRY, made of the hashes where that is necessary. list: NULL, or for who
+   builds an index: fields that have expired and are in the tables count, as they do for entries, and what is
+   not as the table says is noted there. */
+struct hash_list;
+enum status hashes_scan(struct rows *r, const struct item_scan *q, struct hash_list *list, store_item_fn *fn,
                         void *arg) MUST_CHECK;
 
 /* ---- writing: they are commands on the hash ---- */
@@ -105,7 +107,11 @@ enum status hashes_clear_lists(struct rows *r, uint32_t max) MUST_CHECK;
 void hashes_entry(const struct schema *s, const struct table_index *i, const struct value *values,
                   struct buf *out);
 
-/* Lists what is wrong with the hashes of rows, by their names, and takes nothing off. */
-enum status hashes_list(struct rows *r, const struct slice *names, size_t n) MUST_CHECK;
+/* What a walk over hashes found that belongs to the lists, in view_arena; zeroed is empty. hashes_list writes
+   it there, and takes nothing off. */
+struct hash_list {
+    struct listed_hash *first;
+};
+enum status hashes_list(struct rows *r, const struct hash_list *l) MUST_CHECK;
 
 #endif

@@ -13,8 +13,8 @@
 struct found {
     struct rows *r;
     struct table_row *rows;
-    struct slice *names;
-    size_t n, cap, names_cap;
+    size_t n, cap;
+    struct hash_list list;
 };
 
 static enum status note_row(void *arg, const struct item_row *item)
@@ -22,8 +22,6 @@ static enum status note_row(void *arg, const struct item_row *item)
     struct found *f = arg;
     struct rows *r = f->r;
     struct slice name = arena_copy(r->arena, item->ref.name), value = arena_copy(r->arena, item->value);
-    size_t n = f->n;
-    VEC_PUSH(f->names, n, f->names_cap) = name;
     VEC_PUSH(f->rows, f->n, f->cap) = (struct table_row){0};
     return rowcode_decode(&r->table->schema, name, value, item->expire_at, r->arena, &f->rows[f->n - 1],
                           view_error(r->view));
@@ -33,7 +31,7 @@ static enum status note_row(void *arg, const struct item_row *item)
 static enum status find_hashes(struct found *f)
 {
     struct item_scan q = {.table = ITEM_ROW, .order = ITEMS_BY_NAME, .limit = FEW_HASHES + 1};
-    return hashes_scan(f->r, &q, true, note_row, f);
+    return hashes_scan(f->r, &q, &f->list, note_row, f);
 }
 
 static enum status write_entries(struct rows *r, const struct found *f)
@@ -48,7 +46,7 @@ static enum status write_entries(struct rows *r, const struct found *f)
         }
     }
     buf_release(&name);
-    return st == ST_OK ? hashes_list(r, f->names, f->n) : st;
+    return st == ST_OK ? hashes_list(r, &f->list) : st;
 }
 
 static enum status make_table(struct rows *r, uint32_t db, struct slice name, struct schema *s,
@@ -81,6 +79,5 @@ enum status hashes_create(struct rows *r, uint32_t db, struct slice name, struct
     st = make_table(r, db, name, s, &f, fault);
     *ret_builds = st == ST_OK && !fault->kind && f.n > FEW_HASHES && s->nindexes;
     mem_free(f.rows);
-    mem_free(f.names);
     return st;
 }

@@ -60,14 +60,18 @@ static struct table_row make_row(struct rows *r, const struct reading *k)
     return row;
 }
 
-static void set_column(struct rows *r, struct table_row *row, size_t column, struct slice text)
+static void set_column(struct rows *r, struct table_row *row, size_t column, struct slice text,
+                       struct hash_list *list)
 {
-    (void)hashes_value(&r->table->schema.columns[column], arena_copy(r->arena, text), r->arena,
-                       &row->values[column]);
+    const struct schema *s = &r->table->schema;
+    bool ok = hashes_value(&s->columns[column], arena_copy(r->arena, text), r->arena, &row->values[column]);
+    if (!ok && list)
+        hash_list_field(r, list, &row->values[s->key[0].column], s->columns[column].id);
 }
 
 /* From memory, or by a scan of the hash. */
-static enum status read_near(struct rows *r, const struct reading *k, bool stored, struct table_row *ret)
+static enum status read_near(struct rows *r, const struct reading *k, struct hash_list *list,
+                             struct table_row *ret)
 {
     const struct schema *s = &r->table->schema;
     struct coll *c;
@@ -78,18 +82,18 @@ static enum status read_near(struct rows *r, const struct reading *k, bool store
         struct coll_item item;
         if (i == s->key[0].column)
             continue;
-        if (stored)
+        if (list)
             st = coll_field_now(c, s->columns[i].name, &found, &item.value);
         else
             st = coll_find(c, s->columns[i].name, &found, &item);
         if (st == ST_OK && found)
-            set_column(r, ret, i, item.value);
+            set_column(r, ret, i, item.value, list);
     }
     return st;
 }
 
 /* The fields of several hashes in one round trip. */
-static enum status read_far(struct rows *r, const struct reading *k, size_t n, bool stored,
+static enum status read_far(struct rows *r, const struct reading *k, size_t n, struct hash_list *list,
                             struct table_row *ret)
 {
     const struct schema *s = &r->table->schema;
@@ -112,15 +116,15 @@ static enum status read_far(struct rows *r, const struct reading *k, size_t n, b
             if (c == s->key[0].column)
                 continue;
             int64_t end = items[nrefs].expire_at;
-            if (found[nrefs] && (stored || end == EXPIRE_NEVER || end > view_now(r->view)))
-                set_column(r, &ret[i], c, items[nrefs].value);
+            if (found[nrefs] && (list || end == EXPIRE_NEVER || end > view_now(r->view)))
+                set_column(r, &ret[i], c, items[nrefs].value, list);
             nrefs++;
         }
     }
     return st;
 }
 
-static enum status read_some(struct rows *r, const struct slice *names, size_t n, bool stored,
+static enum status read_some(struct rows *r, const struct slice *names, size_t n, struct hash_list *list,
                              struct table_row *ret)
 {
     struct reading k[READ_AT_ONCE];
@@ -138,23 +142,23 @@ static enum status read_some(struct rows *r, const struct slice *names, size_t n
         ret[i] = (struct table_row){0};
         st = read_key(r, names[i], &k[i]);
         if (st == ST_OK && !far && k[i].found)
-            st = read_near(r, &k[i], stored, &ret[i]);
+            st = read_near(r, &k[i], list, &ret[i]);
     }
-    return st == ST_OK && far ? read_far(r, k, n, stored, ret) : st;
+    return st == ST_OK && far ? read_far(r, k, n, list, ret) : st;
 }
 
-enum status hashes_read(struct rows *r, const struct slice *names, size_t n, bool stored,
+enum status hashes_read(struct rows *r, const struct slice *names, size_t n, struct hash_list *list,
                         struct table_row *ret)
 {
     enum status st = ST_OK;
     for (size_t i = 0; st == ST_OK && i < n; i += READ_AT_ONCE)
-        st = read_some(r, names + i, n - i < READ_AT_ONCE ? n - i : READ_AT_ONCE, stored, ret + i);
+        st = read_some(r, names + i, n - i < READ_AT_ONCE ? n - i : READ_AT_ONCE, list, ret + i);
     return st;
 }
 
 enum status hashes_get_many(struct rows *r, const struct slice *names, size_t n, struct table_row *ret)
 {
-    return hashes_read(r, names, n, false, ret);
+    return hashes_read(r, names, n, NULL, ret);
 }
 
 struct item_row hashes_encode(struct rows *r, struct slice name, const struct table_row *row)
@@ -171,7 +175,7 @@ struct item_row hashes_encode(struct rows *r, struct slice name, const struct ta
 enum status hashes_item(struct rows *r, struct slice name, bool *ret_found, struct item_row *ret)
 {
     struct table_row row;
-    enum status st = hashes_read(r, &name, 1, false, &row);
+    enum status st = hashes_read(r, &name, 1, NULL, &row);
     *ret_found = st == ST_OK && row.values;
     if (*ret_found)
         *ret = hashes_encode(r, name, &row);

@@ -50,6 +50,7 @@ static struct slice key_from(struct arena *arena, struct slice prefix, struct sl
 
 struct page {
     struct rows *r;
+    struct hash_list *list;
     struct buf code;
     struct slice names[PAGE];
     size_t n;
@@ -59,8 +60,13 @@ static enum status note_key(void *arg, struct slice key, const struct key_row *r
 {
     struct page *p = arg;
     struct value v;
-    if (row->type != ROW_HASH || !hashes_key_value(p->r->table->schema.prefix, key, &v))
+    if (row->type != ROW_HASH)
         return ST_OK;
+    if (!hashes_key_value(p->r->table->schema.prefix, key, &v)) {
+        if (p->list)
+            hash_list_unnamed(p->r, p->list, key);
+        return ST_OK;
+    }
     p->code.len = 0;
     keycode_add(&p->code, &v, false);
     p->names[p->n++] = arena_copy(p->r->arena, buf_slice(&p->code));
@@ -70,7 +76,7 @@ static enum status note_key(void *arg, struct slice key, const struct key_row *r
 /* Hands out rows that are asked for by a scan. */
 struct row_scan {
     struct rows *r;
-    bool stored;
+    struct hash_list *list;
     uint32_t left;
     store_item_fn *fn;
     void *arg;
@@ -79,7 +85,7 @@ struct row_scan {
 static enum status hand_out(struct row_scan *x, const struct page *p)
 {
     struct table_row *rows = arena_alloc(x->r->arena, (p->n + 1) * sizeof *rows);
-    enum status st = hashes_read(x->r, p->names, p->n, x->stored, rows);
+    enum status st = hashes_read(x->r, p->names, p->n, x->list, rows);
     for (size_t i = 0; st == ST_OK && i < p->n; i++) {
         if (!rows[i].values)
             continue;
@@ -113,7 +119,7 @@ static bool make_range(struct rows *r, const struct item_scan *q, struct key_ran
 
 static enum status scan_rows(struct row_scan *x, const struct item_scan *q)
 {
-    struct page p = {.r = x->r};
+    struct page p = {.r = x->r, .list = x->list};
     struct key_range range;
     struct slice after = {NULL, 0};
     enum status st = ST_OK;
@@ -192,16 +198,17 @@ static const struct table_index *index_of(const struct schema *s, const struct i
     return NULL;
 }
 
-enum status hashes_scan(struct rows *r, const struct item_scan *q, bool stored, store_item_fn *fn, void *arg)
+enum status hashes_scan(struct rows *r, const struct item_scan *q, struct hash_list *list, store_item_fn *fn,
+                        void *arg)
 {
     if (q->table == ITEM_ROW) {
-        struct row_scan x = {.r = r, .stored = stored, .left = q->limit, .fn = fn, .arg = arg};
+        struct row_scan x = {.r = r, .list = list, .left = q->limit, .fn = fn, .arg = arg};
         return scan_rows(&x, q);
     }
     const struct table_index *index = index_of(&r->table->schema, q);
     bool due = false;
     enum status st =
-        index && !stored ? view_any_due(r->view, r->table->db, r->table->schema.prefix, &due) : ST_OK;
+        index && !list ? view_any_due(r->view, r->table->db, r->table->schema.prefix, &due) : ST_OK;
     if (st != ST_OK)
         return st;
     return due ? scan_made(r, q, index, fn, arg) : view_scan_items(r->view, q, fn, arg);
@@ -312,37 +319,41 @@ enum status hashes_clear_lists(struct rows *r, uint32_t max)
 
 /* ---- for who builds an index ---- */
 
-static enum status list_hash(struct rows *r, struct slice name, struct buf *code)
+struct listed_hash {
+    struct listed_hash *next;
+    struct slice name, value;
+};
+
+static void note_listed(struct rows *r, struct hash_list *l, struct buf *name, struct slice value)
 {
-    const struct schema *s = &r->table->schema;
-    struct slice key;
-    struct coll *c;
-    bool wrong, found;
-    struct value v, k;
-    enum status st = hashes_key_of(r, name, &key);
-    if (st == ST_OK)
-        st = coll_open(r->view, r->table->db, key, ROW_HASH, &c, &wrong);
-    if (st != ST_OK || !c || !hashes_key_value(s->prefix, key, &k))
-        return st;
-    for (size_t i = 0; st == ST_OK && i < s->ncolumns; i++) {
-        struct slice text;
-        if (i == s->key[0].column)
-            continue;
-        st = coll_field_now(c, s->columns[i].name, &found, &text);
-        if (st == ST_OK && found && !hashes_value(&s->columns[i], text, r->arena, &v)) {
-            hashes_unparsed_name(&k, s->columns[i].id, code);
-            st = hashes_set_entry(r->view, r->table->id, buf_slice(code), SLICE(""), true);
-        }
-    }
-    return st;
+    struct arena *arena = view_arena(r->view);
+    struct listed_hash *h = arena_alloc(arena, sizeof *h);
+    *h = (struct listed_hash){l->first, arena_copy(arena, buf_slice(name)), arena_copy(arena, value)};
+    l->first = h;
+    buf_release(name);
 }
 
-enum status hashes_list(struct rows *r, const struct slice *names, size_t n)
+void hash_list_field(struct rows *r, struct hash_list *l, const struct value *key, uint16_t column_id)
 {
-    struct buf code = {0};
+    struct buf name = {0};
+    hashes_unparsed_name(key, column_id, &name);
+    note_listed(r, l, &name, SLICE(""));
+}
+
+void hash_list_unnamed(struct rows *r, struct hash_list *l, struct slice key)
+{
+    struct buf name = {0};
+    hashes_unnamed_name(r->table->schema.prefix, key, &name);
+    note_listed(r, l, &name, slice_of(key.p, key.n < HASHES_SHOWN_KEY ? key.n : HASHES_SHOWN_KEY));
+}
+
+enum status hashes_list(struct rows *r, const struct hash_list *l)
+{
     enum status st = ST_OK;
-    for (size_t i = 0; st == ST_OK && i < n; i++)
-        st = list_hash(r, names[i], &code);
-    buf_release(&code);
+    for (const struct listed_hash *h = l->first; st == ST_OK && h; h = h->next) {
+        struct item_row row = {.ref = {.table = ITEM_ENTRY, .id = r->table->id, .name = h->name},
+                               .value = h->value};
+        st = view_put_item(r->view, &row);
+    }
     return st;
 }
