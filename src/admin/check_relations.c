@@ -17,11 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "admin/check_hashes.h"
 #include "admin/check_internal.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/vec.h"
+#include "table/hashes/hashes.h"
 #include "table/key_text.h"
 #include "table/rowcode.h"
 
@@ -227,6 +229,8 @@ static enum status take_entry(void *arg, const struct item_row *row)
         return ST_OK;
     }
     uint16_t number = number_of(name);
+    if (o->schema.on_hashes && (number == HASHES_UNPARSED || number == HASHES_UNNAMED))
+        return ST_OK;
     const struct table_index *i = number < NUMBERS ? o->by_number[number].index : NULL;
     if (!i || i->state == INDEX_FAILED) {
         check_stray(o, name, number);
@@ -423,12 +427,29 @@ static enum status decode_schema(void *arg, const struct key_row *k)
     return ST_OK;
 }
 
+static void found_in_hashes(void *arg, const char *text)
+{
+    found(arg, "%s", text);
+}
+
+static enum status check_hashes(struct one *o)
+{
+    struct hash_table_check c = {.store = o->all->session->store,
+                                 .db = o->of->key.db,
+                                 .id = o->of->id,
+                                 .schema = &o->schema,
+                                 .now = o->all->now,
+                                 .found = found_in_hashes,
+                                 .arg = o};
+    return check_hash_table(&c, o->all->err);
+}
+
 static enum status check_content(struct one *o)
 {
     bool missing = false;
     for (size_t i = 0; i < o->schema.nindexes; i++)
         o->by_number[o->schema.indexes[i].number].index = &o->schema.indexes[i];
-    enum status st = o->schema.on_hashes ? ST_OK : walk(o, ITEM_ROW, check_row);
+    enum status st = o->schema.on_hashes ? check_hashes(o) : walk(o, ITEM_ROW, check_row);
     if (st == ST_OK)
         st = check_entries(o);
     for (size_t i = 0; i < o->schema.nindexes; i++)

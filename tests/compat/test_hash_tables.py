@@ -6,6 +6,7 @@ import time
 import pytest
 
 from compat import grammar
+from harness import servers
 from harness.resp import ServerError
 
 START = 4_100_000_000_000
@@ -114,17 +115,25 @@ def test_many_hashes_are_indexed_behind(client):
 def test_a_rebuild_mends_what_foreign_sql_has_done(fleet):
     server = fleet.larder()
     with server.connect() as client:
-        client("HELLO", 3)
         create(client)
         client("HSET", "users:1", "age", 5, "name", "x")
         client("HSET", "users:2", "age", "odd")
-        client("SAVE")
-        server.store.query("UPDATE larder_hash SET value = CAST('6' AS BLOB) WHERE field = CAST('age' AS BLOB)")
+        client("HSET", b"users:\xff", "age", "odd")
+    server.stop()
+    server.check()
+    server.store.query("UPDATE larder_hash SET value = CAST('6' AS BLOB) WHERE field = CAST('age' AS BLOB)")
+    found = servers.run(["check", "--store", server.store.url])
+    assert found.returncode != 0
+    assert "index by_age has no entry of the hash '1' as it is" in found.stdout
+    assert "index by_age has 2 entries of no hash" in found.stdout
+    server.start()
+    with server.connect() as client:
+        client("HELLO", 3)
         assert by_age(client, "EQ", 1, 5) == [] and by_age(client, "EQ", 1, 6) == []
         assert ids(client, "FILTER", "age", "=", 6) == ["1", "2"]
         client("TABLE.REBUILD", "users")
         assert by_age(client, "EQ", 1, 5) == [] and by_age(client, "EQ", 1, 6) == ["1", "2"]
-        assert client("TABLE.UNPARSED", "users") == [[], None]
+        assert client("TABLE.UNPARSED", "users") == [[[b"users:\xff", b"key", None]], None]
     server.stop()
     server.check()
 

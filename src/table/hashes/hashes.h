@@ -101,6 +101,14 @@ bool hashes_is_flaw(struct slice name);
 /* Takes up to max off the lists. */
 enum status hashes_clear_lists(struct rows *r, uint32_t max) MUST_CHECK;
 
+/* ---- for who looks at hashes by itself ---- */
+
+/* The primary key that a hash's key means, and whether it can be one. */
+bool hashes_key_value(struct slice prefix, struct slice key, struct value *ret);
+
+/* What a field's text is in a column. False: it does not parse, and counts as NULL. */
+bool hashes_value(const struct column *c, struct slice text, struct arena *arena, struct value *ret);
+
 /* ---- for who builds an index ---- */
 
 /* The entry of a row, or its place in the list of those that have none. Never fails. */

@@ -7,14 +7,8 @@
 #include "table/hashes/hashes.h"
 #include "table/keycode.h"
 
-/* The primary key that a hash's key means, and whether it can be one. */
-bool hashes_key_value(struct slice prefix, struct slice key, struct value *ret);
-
 /* The key of a row's hash, in the arena. */
 enum status hashes_key_of(const struct rows *r, struct slice name, struct slice *ret) MUST_CHECK;
-
-/* What a field's text is in a column. False: it does not parse, and counts as NULL. */
-bool hashes_value(const struct column *c, struct slice text, struct arena *arena, struct value *ret);
 
 /* Rows by their names, a row without values: there is none; list: as of hashes_scan. And a row as it would
    lie in larder_row. */
