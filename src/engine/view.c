@@ -231,10 +231,13 @@ static void note_ready(struct view *v, const struct row *old, const struct key_r
             (struct ready_key){k->db, arena_copy(&v->batch.arena, k->key)};
 }
 
-/* What somebody keeps in step with keys (keeper.h) is written first. */
+/* What somebody keeps in step with hashes and tables (keeper.h) is written first. */
 static inline enum status keep_key(struct view *v, const struct row *old, const struct key_row *k)
 {
-    return keep_any(&v->keep) || k->type == ROW_TABLE ? view_keep_key(v, old, k) : ST_OK;
+    const unsigned told = 1u << ROW_HASH | 1u << ROW_TABLE;
+    if (!((1u << old->type | 1u << k->type) & told) || (!keep_any(&v->keep) && k->type != ROW_TABLE))
+        return ST_OK;
+    return view_keep_key(v, old, k);
 }
 
 static enum status install(struct view *v, struct row *old, const struct key_row *k, enum row_form form)
