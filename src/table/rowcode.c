@@ -67,7 +67,7 @@ static bool quick_text(struct slice *in, struct value *ret)
     size_t n = 1, step = 8;
     while (step == 8 && in->n - n >= 8)
         n += step = plain_bytes(in->p + n);
-    while (step == 8 && n < in->n && in->p[n] >= ' ' && in->p[n] != '"' && in->p[n] != '\\')
+    while (step == 8 && n < in->n && (signed char)in->p[n] >= ' ' && in->p[n] != '"' && in->p[n] != '\\')
         n++;
     if (n >= in->n || in->p[n] != '"')
         return false;
@@ -81,9 +81,10 @@ static bool quick_text(struct slice *in, struct value *ret)
 static bool quick_int(struct slice *in, int64_t *ret)
 {
     size_t minus = in->n && *in->p == '-', n = minus;
+    size_t most = in->n < minus + QUICK_DIGITS + 1 ? in->n : minus + QUICK_DIGITS + 1;
     uint64_t v = 0;
-    while (n < in->n && n - minus <= QUICK_DIGITS && in->p[n] >= '0' && in->p[n] <= '9')
-        v = v * 10 + (uint64_t)(in->p[n++] - '0');
+    for (unsigned digit; n < most && (digit = (unsigned)in->p[n] - '0') < 10; n++)
+        v = v * 10 + digit;
     size_t digits = n - minus;
     bool whole = n < in->n && (in->p[n] == ',' || in->p[n] == ']');
     if (digits == 0 || digits > QUICK_DIGITS || !whole || (in->p[minus] == '0' && (digits > 1 || minus)))

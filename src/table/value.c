@@ -150,6 +150,10 @@ static bool parse_boolean(struct slice s, int64_t *ret)
 static bool check_text(struct slice s, const char **ret_why)
 {
     for (size_t i = 0; i < s.n;) {
+        if ((signed char)s.p[i] > 0) { /* most are ASCII */
+            i++;
+            continue;
+        }
         size_t n = utf8_length(s.p + i, s.n - i);
         *ret_why = n ? "it has a NUL byte" : "it is not UTF-8";
         if (n == 0 || s.p[i] == '\0')
