@@ -50,8 +50,10 @@ static int progress(void *arg)
 
 struct memory_budget *query_leave(struct query_engine *e)
 {
-    (void)e;
-    return memory_count(NULL);
+    struct memory_budget *was = memory_count(NULL);
+    if (e->q && e->q->rest)
+        e->q->rest(e->q->rest_arg);
+    return was;
 }
 
 int query_return(struct query_engine *e, struct memory_budget *was, enum status st)

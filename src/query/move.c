@@ -41,18 +41,38 @@ static void close_tools(void *arg)
     mem_free(t);
 }
 
-static enum status run(struct query_job *base, void *arg, struct view *v, struct error *err)
+#define REST_EVERY 16
+
+/* Between two reads of the view. */
+struct rest {
+    struct engine *engine;
+    uint32_t reads;
+};
+
+static void rest(void *arg)
+{
+    struct rest *r = arg;
+    if (++r->reads % REST_EVERY == 0)
+        engine_step(r->engine);
+}
+
+static enum status run(struct query_job *base, void *arg, struct engine *engine, struct error *err)
 {
     struct text_job *j = (struct text_job *)base;
     const struct tools *t = arg;
     if (!t->engine)
         return error_set(err, ST_FULL, "there is no memory for a query");
+    struct rest between = {.engine = engine};
     struct query q = j->query;
     q.catalog = t->catalog;
-    q.view = v;
+    q.view = engine_view(engine);
+    q.rest = rest;
+    q.rest_arg = &between;
     q.limits.deadline_us = base->deadline_us;
     q.limits.cancel = &base->cancel;
     enum status st = j->fn(t->engine, &q, j->twin, &j->out, &j->result);
+    if (st != ST_OK)
+        *err = *engine_error(engine);
     base->late = st == ST_OK && j->result.outcome == QUERY_FAULT && j->result.fault.kind == FAULT_TIMEOUT;
     return st;
 }

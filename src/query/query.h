@@ -73,6 +73,10 @@ struct query {
     size_t nargs;
     struct query_limits limits;
     const struct query_sink *sink;
+    /* Called now and then when nothing that the view has given is in use, so that it may be given back: what
+       takes long reads more than memory should keep. NULL: it is kept until the call ends. */
+    void (*rest)(void *arg);
+    void *rest_arg;
 };
 
 enum query_outcome { QUERY_DONE, QUERY_FAULT, QUERY_MOVE };

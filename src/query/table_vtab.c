@@ -142,11 +142,29 @@ static size_t weight(const struct schema *s, const struct table_row *row)
     return n;
 }
 
+/* Where the view may give back what it has read (query->rest), the page has its own bytes. */
+static void own_values(struct cursor *c, struct table_row *row, struct slice *name)
+{
+    const struct schema *s = &c->rows.table->schema;
+    if (!table_of(c)->e->q->rest)
+        return;
+    struct value *own = arena_alloc(&c->arena, (s->ncolumns + 1) * sizeof *own);
+    for (size_t i = 0; i < s->ncolumns; i++) {
+        own[i] = row->values[i];
+        if (own[i].kind == VALUE_TEXT || own[i].kind == VALUE_BLOB)
+            own[i].s = arena_copy(&c->arena, own[i].s);
+    }
+    row->values = own;
+    *name = arena_copy(&c->arena, *name);
+}
+
 static enum status keep_row(void *arg, const struct table_row *row, struct slice name)
 {
     struct cursor *c = arg;
     c->page[c->n] = *row;
-    c->names[c->n++] = name;
+    c->names[c->n] = name;
+    own_values(c, &c->page[c->n], &c->names[c->n]);
+    c->n++;
     c->bytes += weight(&c->rows.table->schema, row);
     return c->bytes >= PAGE_BYTES || c->n == PAGE_ROWS ? ST_STOP : ST_OK;
 }
@@ -191,6 +209,8 @@ static int read_one(struct cursor *c)
         st = rows_get(&c->rows, c->names[0], &found, &c->page[0]);
     buf_release(&name);
     c->n = st == ST_OK && found;
+    if (c->n)
+        own_values(c, &c->page[0], &c->names[0]);
     c->place.ended = true;
     (void)query_count_rows(e, 1);
     return query_return(e, was, st);

@@ -169,7 +169,7 @@ static enum status run(struct query_thread *t, struct query_job *j, struct error
 {
     void *tools = tools_for(t, j->kind);
     engine_enter(t->engine);
-    enum status st = j->kind->run(j, tools, engine_view(t->engine), err);
+    enum status st = j->kind->run(j, tools, t->engine, err);
     engine_leave(t->engine, st == ST_OK);
     engine_abandon(t->engine);
     engine_drop_tally(t->engine);

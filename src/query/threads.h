@@ -32,7 +32,7 @@
 
 #include "base/histogram.h"
 #include "base/status.h"
-#include "engine/view.h"
+#include "engine/engine.h"
 #include "exec/block.h"
 
 struct config;
@@ -81,8 +81,9 @@ struct query_job_kind {
     /* What a thread has for jobs of this kind; made for the first, freed with the thread. */
     void *(*open)(void);
     void (*close)(void *tools);
-    /* On the thread. A status is the database's failure: the view has described it, or err says it. */
-    enum status (*run)(struct query_job *j, void *tools, struct view *view, struct error *err);
+    /* On the thread, in a call of a batch of e's that reads. A status is the database's failure, which err
+       describes. */
+    enum status (*run)(struct query_job *j, void *tools, struct engine *e, struct error *err);
     void (*free)(struct query_job *j);
 };
 

@@ -2,14 +2,16 @@
 
 import contextlib
 import json
+import pathlib
 import random
+import re
 import socket
 import threading
 import urllib.request
 
 import pytest
 
-from harness import store, wait
+from harness import servers, store, wait
 from harness.http import HttpLarder
 from harness.resp import Closed, encode
 
@@ -280,6 +282,40 @@ def test_http(fleet):
         control("CLIENT", "UNBLOCK", client_id(control, "sql"))
         asker.join()
         assert answers[0][0] == 400 and "CLIENT UNBLOCK" in answers[0][1]["error"]
+
+
+# ---- memory ----
+
+
+def sanitized():
+    return re.search(rb"__[at]san_init", pathlib.Path(servers.BINARY).read_bytes()) is not None
+
+
+def resident(server, what):
+    return int(re.search(rf"{what}:\s+(\d+) kB", pathlib.Path(f"/proc/{server.pid}/status").read_text())[1]) << 10
+
+
+@pytest.mark.skipif(sanitized(), reason="what was freed is kept for a while")
+def test_what_was_read_is_not_kept(fleet):
+    server = fleet.larder(*OPTIONS, "--cache-memory", "4mb", "--journal-max", "1mb")
+    with server.connect() as client:
+        for i in range(0, 6000, 100):
+            client("MSET", *[w for k in range(i, i + 100) for w in (f"k:{k}", b"x" * 12000)])
+        client("SQL", COUNT.format(10))  # the thread has its session
+        before = resident(server, "VmHWM")
+        assert rows(client("SQL", "SELECT count(*), sum(length(value)) FROM larder_strings")) == [[6000, 72000000]]
+        assert resident(server, "VmHWM") - before < 36 << 20
+
+
+def test_rows_of_joins_stay(server):
+    """While one cursor reads on, what the others stand on is still there."""
+    with server.connect() as client:
+        client("TABLE.CREATE", "t", "id INTEGER, name TEXT, age INTEGER, PRIMARY KEY (id), INDEX by_age (age)")
+        client.pipeline([("ROW.PUT", "t", "FIELDS", 3, "id", i, "name", f"{i}-" + "n" * 500, "age", i % 50) for i in range(1000)])
+        text = """SELECT count(*), sum(a.name = CAST(a.id AS TEXT) || '-' || ?1), sum(b.name = CAST(b.id AS TEXT) || '-' || ?1)
+                  FROM t a JOIN t b ON {} WHERE a.id < 999"""
+        for on, n in (("b.id = a.id + 1", 999), ("b.age = a.age", 999 * 20)):
+            assert rows(client("SQL", text.format(on), "n" * 500)) == [[n, n, n]]
 
 
 # ---- one state ----

@@ -222,8 +222,9 @@ static enum status add(void *arg, struct slice key, const struct key_row *row)
 }
 
 /* Key by key: pages of a scan are many reads of the one snapshot. */
-static enum status run(struct query_job *base, void *tools, struct view *v, struct error *err)
+static enum status run(struct query_job *base, void *tools, struct engine *e, struct error *err)
 {
+    struct view *v = engine_view(e);
     struct test_job *j = (struct test_job *)base;
     CHECK(tools != NULL);
     atomic_store(&j->began, true);
