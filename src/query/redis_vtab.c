@@ -307,7 +307,7 @@ static void tell_bytes(sqlite3_context *ctx, struct slice s, bool text)
 static int tell(sqlite3_context *ctx, struct redis_walk *w, enum redis_column column)
 {
     const struct redis_key *k = &w->keys[w->at];
-    const struct redis_item *item = &w->items[w->item];
+    const struct redis_item *item = &w->items[w->table->items ? w->item : 0];
     switch (column) {
     case OF_DB:
         sqlite3_result_int64(ctx, w->db);
