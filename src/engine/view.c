@@ -714,8 +714,9 @@ enum status view_flush(struct view *v)
     gather_keys(v, &c);
     view_gather_items(v, &c);
     gather_dbs(v, &c);
-    c.trash = v->batch.trash + v->batch.trash_flushed;
     c.ntrash = v->batch.ntrash - v->batch.trash_flushed;
+    if (c.ntrash)
+        c.trash = v->batch.trash + v->batch.trash_flushed;
     st = store_apply(v->store, &c, v->call.err);
     if (st != ST_OK) {
         v->batch.poison = st;

@@ -6,8 +6,9 @@
 #include "query/text.h"
 #include "query/query_internal.h"
 
-#define WRITER_ROWS 10 /* rows that a text may read for each that it may write */
-#define CELL_BYTES  16 /* what a value of the result counts for beside its bytes */
+#define WRITER_ROWS     10   /* rows that a text may read for each that it may write */
+#define STATEMENT_STEPS 1000 /* what a statement counts for before it begins */
+#define CELL_BYTES      16   /* what a value of the result counts for beside its bytes */
 
 static bool goes_on(const struct query_engine *e)
 {
@@ -122,14 +123,15 @@ static bool may_run(struct query_engine *e, const struct statement *s)
     return true;
 }
 
-/* Runs the statement at the front of *text and takes it off. */
-static void run_statement(struct query_engine *e, struct slice *text, size_t *used)
+/* Runs the statement at the front of *text, of so many bytes, and takes it off. SQLite copies what it is
+   given: so it gets no more than that. */
+static void run_statement(struct query_engine *e, struct slice *text, size_t n, size_t *used)
 {
     struct statement spare = {0};
     size_t used_before = *used;
     e->restart = false;
-    e->statement_text = *text;
-    struct statement *s = statement_get(e, *text, &spare);
+    e->statement_text = slice_of(text->p, n);
+    struct statement *s = statement_get(e, e->statement_text, &spare);
     if (!s || !s->stmt) {
         text->n = 0; /* a failure, or nothing but a comment */
         return;
@@ -143,7 +145,7 @@ static void run_statement(struct query_engine *e, struct slice *text, size_t *us
         e->lax = true;
         *used = used_before;
         write_forget(e);
-        run_statement(e, text, used);
+        run_statement(e, text, n, used);
         return;
     }
     if (goes_on(e) && e->nchanges) {
@@ -158,7 +160,7 @@ static void run_text(struct query_engine *e)
     struct slice text = text_skip(e->q->text), rest;
     size_t used = 0;
     enum status st = ST_OK;
-    while (text.n && goes_on(e)) {
+    while (text.n && goes_on(e) && query_tick(e, STATEMENT_STEPS)) {
         e->clock++;
         e->lax = false;
         arena_reset(&e->arena);
@@ -166,7 +168,7 @@ static void run_text(struct query_engine *e)
         switch (text_statement(text, &rest)) {
         case TEXT_READS:
         case TEXT_WRITES:
-            run_statement(e, &text, &used);
+            run_statement(e, &text, text.n - rest.n, &used);
             break;
         case TEXT_DEFINES:
             st = define_run(e, &text);

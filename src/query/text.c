@@ -201,6 +201,8 @@ bool text_insert_columns(struct slice text, text_name_fn *fn, void *arg)
 
 bool query_may_write(struct slice text)
 {
+    if (text.n > QUERY_TEXT_MAX) /* it is refused */
+        return false;
     for (;;) {
         enum text_statement kind = text_statement(text, &text);
         if (kind == TEXT_WRITES || kind == TEXT_DEFINES)

@@ -251,6 +251,14 @@ def test_several_statements_are_one_step(filled):
     assert reply["rows"] == count and reply["changes"] == 2
 
 
+def test_many_statements(filled):
+    assert rows(filled, "SELECT 1;" * 500 + "SELECT 2") == [[2]]
+    sql(filled, "UPDATE blobs SET n = n;" * 200)
+    error = filled.error("SQL", "DELETE FROM blobs WHERE n = 7;" * 30_000)
+    assert error.startswith("SQL the text reads or computes too much")
+    assert rows(filled, "SELECT count(*) FROM blobs WHERE n = 7") == [[1]]
+
+
 def test_plans_name_indexes(filled):
     assert "by_age(age=? AND last>?)" in plan(filled, "SELECT * FROM people WHERE age = 3 AND last > 'x'")
     assert "PRIMARY KEY(first=? AND last=?)" in plan(filled, "SELECT * FROM people WHERE first = 'a' AND last = 'b'")
