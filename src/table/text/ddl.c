@@ -280,7 +280,7 @@ static bool parse_item(struct table_words *t)
         bracket = next.kind == TOKEN_SIGN && *next.text.p == '(';
     }
     if (lex_at(l, "PRIMARY") && token_is(&next, "KEY"))
-        return lex_next(l) && lex_next(l) && ddl_parts(l, &w) && set_key(t, &w);
+        return lex_pass_two(l) && ddl_parts(l, &w) && set_key(t, &w);
     if (lex_at(l, "CHECK") && bracket)
         return lex_next(l) && lex_brackets(l, &expression) && add_check(t, expression);
     if (lex_at(l, "UNIQUE") && bracket) {

@@ -77,7 +77,7 @@ static bool drop_column(struct alteration *a)
 {
     struct schema *s = a->s;
     struct slice name;
-    size_t at;
+    size_t at = 0;
     a->kind = ALTER_DROP_COLUMN;
     if (!lex_name(&a->l, "the name of a column", &name) || !lex_expect_end(&a->l) ||
         !find_column(a, name, &at))
@@ -102,7 +102,7 @@ static bool drop_column(struct alteration *a)
 static bool rename_column(struct alteration *a)
 {
     struct slice name, to;
-    size_t at;
+    size_t at = 0;
     a->kind = ALTER_RENAME_COLUMN;
     if (!lex_name(&a->l, "the name of a column", &name) || !lex_expect(&a->l, "TO") ||
         !lex_name(&a->l, "the new name", &to) || !lex_expect_end(&a->l) || !find_column(a, name, &at))
@@ -160,7 +160,7 @@ static bool parse(struct alteration *a)
     bool named = next.kind == TOKEN_WORD || next.kind == TOKEN_NAME;
     if (add || drop) {
         if (add && lex_at(l, "UNIQUE") && token_is(&next, "INDEX"))
-            return lex_next(l) && lex_next(l) && add_index(a, true);
+            return lex_pass_two(l) && add_index(a, true);
         if (lex_at(l, "INDEX") && named)
             return lex_next(l) && (add ? add_index(a, false) : drop_index(a));
     } else if (!lex_at(l, "RENAME") || !lex_next(l)) {

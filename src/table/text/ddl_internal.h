@@ -43,6 +43,7 @@ bool lex_begin(struct lexer *l, struct slice text, struct arena *arena, struct f
 /* The same for the text of statements, which is not copied, and of which only what is read is looked at. */
 bool lex_begin_statement(struct lexer *l, struct slice text, struct arena *arena, struct fault *fault);
 bool lex_next(struct lexer *l);
+bool lex_pass_two(struct lexer *l); /* the current token and the one behind it */
 
 /* The token behind the current one; TOKEN_END also where there is a fault. */
 struct token lex_peek(const struct lexer *l);

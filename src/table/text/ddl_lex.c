@@ -145,6 +145,13 @@ bool lex_next(struct lexer *l)
     return true;
 }
 
+bool lex_pass_two(struct lexer *l)
+{
+    if (!lex_next(l))
+        return false;
+    return lex_next(l);
+}
+
 bool lex_begin_statement(struct lexer *l, struct slice text, struct arena *arena, struct fault *fault)
 {
     if (!text.n)
@@ -353,9 +360,9 @@ bool ddl_uses(struct slice expression, const struct schema *s, bool *ret_used)
 {
     struct arena arena = {0};
     struct fault ignored = {0};
-    struct lexer l;
+    struct lexer l = {0};
     struct buf text = {0};
-    struct slice same;
+    struct slice same = SLICE("");
     memset(ret_used, 0, s->ncolumns * sizeof *ret_used);
     buf_add(&text, "(", 1);
     buf_add_slice(&text, expression);

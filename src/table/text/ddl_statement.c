@@ -146,7 +146,7 @@ static void set_text(struct lexer *l, struct ddl *d, const char *words, struct s
 
 static bool create_index(struct lexer *l, bool unique, struct ddl *d)
 {
-    struct slice parts;
+    struct slice parts = SLICE("");
     if (!if_not_exists(l, &d->if_not_exists) || !take_name(l, "the name of an index", &d->index) ||
         !lex_expect(l, "ON") || !take_name(l, "the name of a table", &d->table) ||
         !take_brackets(l, true, &parts))
@@ -175,7 +175,7 @@ static bool alter_table(struct lexer *l, struct ddl *d)
     if (!lex_at(l, "RENAME") || !token_is(&next, "TO"))
         return take_rest(l, &d->text);
     d->kind = DDL_RENAME_TABLE;
-    return lex_next(l) && lex_next(l) && take_name(l, "the new name", &d->name);
+    return lex_pass_two(l) && take_name(l, "the new name", &d->name);
 }
 
 static bool parse(struct lexer *l, bool unique, bool temporary, struct ddl *d)
