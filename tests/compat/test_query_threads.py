@@ -318,6 +318,23 @@ def test_rows_of_joins_stay(server):
             assert rows(client("SQL", text.format(on), "n" * 500)) == [[n, n, n]]
 
 
+@pytest.mark.sqlite
+def test_a_long_log_lets_others_wait(fleet):
+    """A query holds the log back; while that is longer than sql-max-wal, another waits for the first one's end."""
+    server = fleet.larder("--sql-threads", "2", "--sql-max-wal", "1mb", "--sql-inline-rows", "20", "--journal-max", "1mb")
+    with connections(server, 3) as (control, long, other):
+        begin(control, long)
+        for i in range(40):
+            control("SET", f"k:{i}", b"1" * 100000)
+        wait.until(lambda: field(control, "larder", "store_wal_bytes") > 1 << 20, "the log to be long")
+        other.send(encode(("SQL", COUNT.format(10))))
+        wait.until(lambda: info(control, "running") == 2, "both to have a thread")
+        nothing_yet(other)
+        assert info(control, "done") == 0
+        long.socket.close()
+        assert rows(other.read().plain()) == [[10]]
+
+
 # ---- one state ----
 
 
