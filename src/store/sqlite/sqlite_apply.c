@@ -48,27 +48,6 @@ static void bind_key(struct sqlite_stmt *q, const struct key_row *k)
     sqlite_bind_blob(q, 10, k->value);
 }
 
-static enum status put_key(struct sqlite_store *s, struct key_row *k, struct error *err)
-{
-    struct sqlite_stmt *q;
-    enum status st = stmt_fixed(s, k->seq ? Q_UPDATE_KEY : Q_INSERT_KEY, &q, err);
-    if (st != ST_OK)
-        return st;
-    if (k->seq)
-        sqlite_bind_i64(q, 1, k->seq);
-    bind_key(q, k);
-    st = sqlite_run(q, err);
-    if (st != ST_OK)
-        return st;
-    if (k->seq == 0)
-        k->seq = sqlite_last_id(s->sql);
-    else if (sqlite_changed_rows(s->sql) != 1)
-        return error_set(err, ST_INTERNAL, "no row %" PRId64 " under the key it was read from", k->seq);
-    return ST_OK;
-}
-
-/* ---- rows that may come again ---- */
-
 /* Runs one statement for a row; whether it found what it looks for. */
 static enum status try_key(struct sqlite_store *s, enum statement which, const struct key_row *k,
                            bool *ret_done, struct error *err)
@@ -90,6 +69,36 @@ static enum status try_key(struct sqlite_store *s, enum statement which, const s
     return st;
 }
 
+/* A row that is there under its number. Few change their type. */
+static enum status update_key(struct sqlite_store *s, const struct key_row *k, bool *ret_done,
+                              struct error *err)
+{
+    enum status st = try_key(s, Q_UPDATE_SAME_TYPE, k, ret_done, err);
+    return st == ST_OK && !*ret_done ? try_key(s, Q_UPDATE_KEY, k, ret_done, err) : st;
+}
+
+static enum status put_key(struct sqlite_store *s, struct key_row *k, struct error *err)
+{
+    bool done;
+    struct sqlite_stmt *q;
+    if (k->seq) {
+        enum status st = update_key(s, k, &done, err);
+        if (st == ST_OK && !done)
+            st = error_set(err, ST_INTERNAL, "no row %" PRId64 " under the key it was read from", k->seq);
+        return st;
+    }
+    enum status st = stmt_fixed(s, Q_INSERT_KEY, &q, err);
+    if (st != ST_OK)
+        return st;
+    bind_key(q, k);
+    st = sqlite_run(q, err);
+    if (st == ST_OK)
+        k->seq = sqlite_last_id(s->sql);
+    return st;
+}
+
+/* ---- rows that may come again ---- */
+
 /* Whatever the tables have under this seq and this key: in the end there is one row of the key in the state
    given, or none. What is likely is tried first. */
 static enum status put_replayed_key(struct sqlite_store *s, struct key_row *k, struct error *err)
@@ -101,7 +110,7 @@ static enum status put_replayed_key(struct sqlite_store *s, struct key_row *k, s
     if (gone)
         st = try_key(s, Q_DELETE_KEY_AT, k, &done, err);
     else if (!k->fresh)
-        st = try_key(s, Q_UPDATE_KEY, k, &done, err);
+        st = update_key(s, k, &done, err);
     if (st == ST_OK && !done && gone)
         return try_key(s, Q_DELETE_NAMED_KEY, k, &done, err);
     if (st == ST_OK && !done)

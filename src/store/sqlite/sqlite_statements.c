@@ -33,7 +33,11 @@ static const char *const fixed_text[Q_FIXED] = {
                    " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
     [Q_INSERT_KEY] = "INSERT INTO larder_key (db, key, type, id, size, first, version, expire_at,"
                      " value) VALUES (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-    /* The unary plus keeps the planner at the row's number; db and key guard against a stale one. */
+    /* The unary plus keeps the planner at the row's number; db and key guard against a stale one. A row that
+       stays of its type has nothing to do with the index of tables. */
+    [Q_UPDATE_SAME_TYPE] =
+        "UPDATE larder_key SET id = ?5, size = ?6, first = ?7, version = ?8, expire_at = ?9,"
+        " value = ?10 WHERE seq = ?1 AND +db = ?2 AND +key = ?3 AND +type = ?4",
     [Q_UPDATE_KEY] = "UPDATE larder_key SET type = ?4, id = ?5, size = ?6, first = ?7, version = ?8,"
                      " expire_at = ?9, value = ?10 WHERE seq = ?1 AND +db = ?2 AND +key = ?3",
     /* The same for rows that may be there or not, under the number given or another one. */

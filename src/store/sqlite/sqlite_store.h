@@ -19,6 +19,7 @@ enum statement {
     Q_GET_META,
     Q_SET_META,
     Q_INSERT_KEY,
+    Q_UPDATE_SAME_TYPE,
     Q_UPDATE_KEY,
     Q_INSERT_KEY_AT,
     Q_UPSERT_KEY,
