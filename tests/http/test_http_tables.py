@@ -379,3 +379,21 @@ def test_a_batch_checks_versions(people):
     assert late.status == 412 and late.json["version"] != version
     apart = batch(people, operation, {"op": "row_delete", "table": "people", "key": ["John", "Doe"]}, atomic=False).json["results"]
     assert apart[0]["error"] == "precondition_failed" and apart[1] == {"deleted": True}
+
+
+# ---- tables over hashes ----
+
+
+def test_hashes(web, redis):
+    redis("HSET", "users:1", "name", "Ann", "age", "30")
+    answer = web.put("/tables/users", {"schema": "id TEXT, name TEXT, age INTEGER, INDEX by_age (age)", "prefix": "users:"})
+    assert answer.status == 201 and answer.json["prefix"] == "users:"
+    ann = {"id": "1", "name": "Ann", "age": 30}
+    assert web.get("/tables/users/rows/1").json["row"] == ann
+    assert web.put("/tables/users/rows/2", {"name": "Bob", "age": 20}).status == 201
+    assert redis("HMGET", "users:2", "name", "age") == [b"Bob", b"20"]
+    assert web.patch("/tables/users/rows/2", {"age": 21}).json["row"]["age"] == 21
+    assert [row["name"] for row in rows(web, "?order=age", "users")] == ["Bob", "Ann"]
+    assert rows(web, "?age=gt.25", "users") == [ann]
+    assert web.delete("/tables/users/rows/2").status == 200 and redis("EXISTS", "users:2") == 0
+    assert rows(web, table="users") == [ann]
