@@ -140,6 +140,8 @@ static void add_row(struct buf *out, const struct answer *row, const size_t *wid
         buf_addf(out, "%s", i ? " | " : " ");
         add_cell(out, &row->items[i], widths[i], i + 1 == n);
     }
+    while (out->len && out->p[out->len - 1] == ' ')
+        out->len--;
     buf_add(out, "\n", 1);
 }
 

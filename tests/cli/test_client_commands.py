@@ -160,7 +160,7 @@ def test_modes(client, cli):
     client("HSET", "h", "f", 'a "b"', "g", "1\n2")
     text = "SELECT field, value, 1.5 AS real, NULL AS nil FROM larder_hashes ORDER BY field"
     assert says(cli("sql", text)) == (
-        ' field | value | real | nil\n-------+-------+------+-----\n f     | a "b" |  1.5 | \n g     | 1\\n2  |  1.5 | \n(2 rows)\n'
+        ' field | value | real | nil\n-------+-------+------+-----\n f     | a "b" |  1.5 |\n g     | 1\\n2  |  1.5 |\n(2 rows)\n'
     )
     assert says(cli("sql", text, "--mode", "csv")) == 'field,value,real,nil\r\nf,"a ""b""",1.5,\r\ng,"1\n2",1.5,\r\n'
     assert [*map(tuple, (r.items() for r in json.loads(says(cli("sql", text, "--mode", "json")))))][0] == (

@@ -70,6 +70,20 @@ def test_examples_of_scripts(larder, tmp_path):
     examples.check(commands, tmp_path, f'redis-cli() {{ command redis-cli -p {larder.port} --no-raw "$@"; }}\n')
 
 
+def test_examples_of_tables(fleet, tmp_path):
+    """The commands of the page about relational tables, over all three ways in."""
+    http = servers.free_port()
+    larder = fleet.larder("--http-port", str(http))
+    commands = list(examples.of((servers.ROOT / "docs" / "tables.md").read_text()))
+    assert len(commands) > 40
+    before = (
+        f'redis-cli() {{ command redis-cli -p {larder.port} --no-raw "$@"; }}\n'
+        f'larder() {{ command {larder.binary} "$@" --port {larder.port}; }}\n'
+        f'curl() {{ command curl "${{@//localhost:8379/localhost:{http}}}"; }}\n'
+    )
+    examples.check(commands, tmp_path, before)
+
+
 @pytest.mark.sqlite
 def test_examples_of_the_tables(larder):
     """As the page promises: all of them in their order, on a server that runs."""

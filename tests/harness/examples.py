@@ -34,4 +34,4 @@ def check(commands, folder, before=""):
     assert (done.returncode, done.stderr) == (0, ""), done
     answers = done.stdout.split("\n--- end\n")
     for (command, printed), answer in zip(commands, answers):
-        assert CHANGING.sub("N", answer.strip()) == CHANGING.sub("N", "\n".join(printed)), command
+        assert CHANGING.sub("N", answer.strip()) == CHANGING.sub("N", "\n".join(printed).strip()), command
