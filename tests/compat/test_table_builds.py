@@ -91,7 +91,7 @@ def test_readers_and_writers_during_a_build(larder, client):
     fill(client)
     hold(client)
     assert client("TABLE.ALTER", "t", "ADD INDEX by_age (age)") == b"OK"
-    assert state(client, "by_age") == "building"
+    assert state(client, "by_age") == "building" and index(client, "by_age")[b"progress"] == 0
     with refused("BUILDING"):
         client("ROW.QUERY", "t", "INDEX", "by_age", "EQ", 1, 7)
     put(client, 7, name="new", age=1000)
@@ -102,7 +102,7 @@ def test_readers_and_writers_during_a_build(larder, client):
     wait_ready(client, "by_age")
     assert ids(client, "by_age", 1000) == [7, 107, MANY]
     assert ids(client, "by_age", 7) == [i for i in range(7, MANY, 50) if i not in (7, 57, 107)]
-    assert index(client, "by_age")[b"error"] is None
+    assert index(client, "by_age")[b"error"] is None and index(client, "by_age")[b"progress"] is None
     end(larder)
 
 

@@ -6,6 +6,7 @@
 #include "command/table/table_hashes.h"
 #include "exec/args.h"
 #include "exec/executor.h"
+#include "table/build/build.h"
 #include "table/find.h"
 #include "table/hashes/hashes.h"
 #include "table/text/ddl.h"
@@ -108,7 +109,8 @@ static void reply_parts(struct reply *r, const struct schema *s, const struct ke
     }
 }
 
-static void reply_indexes(struct reply *r, const struct schema *s)
+/* progress: by index, how many rows a build has passed. */
+static void reply_indexes(struct reply *r, const struct schema *s, const uint64_t *progress)
 {
     static const char *const states[] = {
         [INDEX_READY] = "ready", [INDEX_BUILDING] = "building", [INDEX_FAILED] = "failed"};
@@ -116,7 +118,7 @@ static void reply_indexes(struct reply *r, const struct schema *s)
     reply_array(r, s->nindexes);
     for (size_t i = 0; i < s->nindexes; i++) {
         const struct table_index *x = &s->indexes[i];
-        reply_map(r, 5);
+        reply_map(r, 6);
         reply_bulk_str(r, "name");
         reply_bulk(r, x->name);
         reply_bool_field(r, "unique", x->unique);
@@ -124,12 +126,29 @@ static void reply_indexes(struct reply *r, const struct schema *s)
         reply_parts(r, s, x->parts, x->nparts);
         reply_bulk_str(r, "state");
         reply_bulk_str(r, states[x->state]);
+        reply_bulk_str(r, "progress");
+        if (x->state == INDEX_BUILDING)
+            reply_integer(r, (int64_t)progress[i]);
+        else
+            reply_null(r);
         reply_bulk_str(r, "error");
         if (x->error.n)
             reply_bulk(r, x->error);
         else
             reply_null(r);
     }
+}
+
+/* How far builds are. */
+static enum status read_progress(struct rows *r, uint64_t **ret)
+{
+    const struct schema *s = &r->table->schema;
+    enum status st = ST_OK;
+    *ret = arena_alloc(r->arena, (s->nindexes + 1) * sizeof **ret);
+    for (size_t i = 0; st == ST_OK && i < s->nindexes; i++)
+        if (s->indexes[i].state == INDEX_BUILDING)
+            st = build_progress(r, &s->indexes[i], &(*ret)[i]);
+    return st;
 }
 
 static void reply_texts(struct reply *r, const struct table *t)
@@ -157,9 +176,10 @@ static enum status table_info(struct call *c)
     struct find every = {.scan = ROWS_COUNTED, .keys_only = true};
     struct find_place place = {.begun = false};
     struct find_result work = {0};
-    uint64_t rows;
+    uint64_t rows, *progress;
     enum status st = arg_rows(c, 1, &t);
-    if (st != ST_OK || !t.table || (st = find_count(&t, &every, &place, &rows, &work)) != ST_OK)
+    if (st != ST_OK || !t.table || (st = find_count(&t, &every, &place, &rows, &work)) != ST_OK ||
+        (st = read_progress(&t, &progress)) != ST_OK)
         return st;
     const struct schema *s = &t.table->schema;
     reply_map(c->reply, s->on_hashes ? 8 + HASHES_INFO_FIELDS : 8);
@@ -170,7 +190,7 @@ static enum status table_info(struct call *c)
     reply_columns(c->reply, s);
     reply_bulk_str(c->reply, "key");
     reply_parts(c->reply, s, s->key, s->nkey);
-    reply_indexes(c->reply, s);
+    reply_indexes(c->reply, s, progress);
     reply_bulk_str(c->reply, "rows_estimate");
     reply_integer(c->reply, (int64_t)rows);
     reply_texts(c->reply, t.table);
