@@ -86,7 +86,7 @@ struct query_result {
     struct fault fault; /* QUERY_FAULT: FAULT_SQL, FAULT_TIMEOUT, FAULT_TOO_LARGE, FAULT_CANCELLED, or a
                            table's own */
     bool wrote;         /* it has changed rows or tables */
-    bool builds;        /* an index is to be built behind (server/builder.h) */
+    bool builds;        /* an index is to be built behind (table/build/walker.h) */
     int64_t changes;    /* rows inserted, updated, deleted */
     uint64_t rows_read;
 };

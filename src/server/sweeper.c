@@ -21,6 +21,14 @@
 #define LONG_US    60000000
 #define LONG_SHARE 4
 
+/* Of builds of indexes. */
+#define BUILD_STEP_US  1000
+#define BUILD_LOOK_US  2000000 /* between two looks for something to build */
+#define BUILD_TAKEN_US 1000000 /* so, while other servers build */
+#define BUILD_HELD_US  20000   /* while nothing is to be done behind */
+#define BUILD_FULL_US  5000    /* until the store may have caught up */
+#define BUILD_TRIES    5
+
 /* The next step takes as many rows as fit its time, by what the last one took. */
 static void adapt(struct sweeper *s, int64_t took_us, uint64_t did, uint32_t max_rows)
 {
@@ -34,16 +42,23 @@ static void adapt(struct sweeper *s, int64_t took_us, uint64_t did, uint32_t max
     s->rows = rows > max_rows ? max_rows : (uint32_t)rows;
 }
 
-static void failed(struct worker *w, const struct error *err)
+static void failed(struct worker *w, const char *what, int64_t *warned_us, const struct error *err)
 {
     executor_note_failure(&w->executor, err->code);
     /* Another process writes: there is time. */
     bool contended = err->code == ST_BUSY || err->code == ST_CONFLICT;
-    if (contended || !worker_may_warn(w, &w->sweeper.warned_us))
+    if (contended || !worker_may_warn(w, warned_us))
         return;
     char text[2 * sizeof err->text];
-    log_warning("the sweeper failed", "status=%s error=%s", status_name(err->code),
-                log_quote(text, sizeof text, err->text));
+    log_warning(what, "status=%s error=%s", status_name(err->code), log_quote(text, sizeof text, err->text));
+}
+
+/* After a failed step: when the next one is due, soon while it only conflicts. */
+static int64_t try_again(struct worker *w, int *tries, int most, int64_t otherwise_us,
+                         const struct error *err)
+{
+    *tries = err->code == ST_CONFLICT && *tries + 1 < most ? *tries + 1 : 0;
+    return *tries ? retry_pause_us(w, *tries) : otherwise_us;
 }
 
 static void pass_over(struct worker *w, int64_t now_us)
@@ -97,9 +112,8 @@ int64_t sweeper_step(struct worker *w)
     struct error err;
     int64_t start = clock_mono_us();
     if (remove_some(w, &more, &did, &err) != ST_OK) {
-        failed(w, &err);
-        s->tries = err.code == ST_CONFLICT && s->tries + 1 < TRIES ? s->tries + 1 : 0;
-        return s->tries ? retry_pause_us(w, s->tries) : interval_us;
+        failed(w, "the sweeper failed", &s->warned_us, &err);
+        return try_again(w, &s->tries, TRIES, interval_us, &err);
     }
     s->tries = 0;
     int64_t end = clock_mono_us();
@@ -117,4 +131,32 @@ int64_t sweeper_step(struct worker *w)
         return interval_us;
     }
     return pause(s, (int64_t)config->sweep_pause_ms * 1000, quiet, start, end);
+}
+
+/* ---- indexes ---- */
+
+int64_t builder_step(struct worker *w)
+{
+    struct builder *b = &w->builder;
+    enum build_outcome outcome;
+    struct error err;
+    if (!w->executor.server->sweep_active) /* DEBUG SET-ACTIVE-EXPIRE 0 */
+        return BUILD_HELD_US;
+    if (executor_only_reads(&w->executor) || legs_primary_away(w))
+        return BUILD_LOOK_US;
+    if (engine_full(w->executor.engine))
+        return BUILD_FULL_US;
+    int64_t start = clock_mono_us();
+    if (walker_step(&b->walker, w->executor.engine, &w->executor.catalog, BUILD_STEP_US, &outcome, &err) !=
+        ST_OK) {
+        failed(w, "an index could not be built further", &b->warned_us, &err);
+        b->walker.look |= err.code != ST_BUSY && err.code != ST_CONFLICT;
+        return try_again(w, &b->tries, BUILD_TRIES, BUILD_LOOK_US, &err);
+    }
+    b->tries = 0;
+    bool quiet = b->batches == w->batches;
+    b->batches = w->batches;
+    if (outcome == BUILD_IDLE || outcome == BUILD_TAKEN)
+        return outcome == BUILD_IDLE ? BUILD_LOOK_US : BUILD_TAKEN_US;
+    return quiet || outcome != BUILD_MORE ? 0 : clock_mono_us() - start;
 }

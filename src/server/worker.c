@@ -406,7 +406,7 @@ static void tend_chores(struct worker *w)
         ask_builder(w);
     if (atomic_load_explicit(&w->builds_asked, memory_order_relaxed)) {
         atomic_store(&w->builds_asked, false);
-        w->builder.look = w->build_due = true;
+        w->builder.walker.look = w->build_due = true;
     }
     if (w->sweep_due && !w->batch.pending) {
         w->sweep_due = false;
@@ -558,7 +558,7 @@ enum status worker_new(struct workers *workers, struct engine *engine, struct wo
     each_engine(w, set_form_limits);
     protocols_start(w);
     busy_init(w);
-    builder_init(&w->builder);
+    walker_init(&w->builder.walker);
     w->nobody = (struct client){.worker = w, .protocol = &resp_protocol, .run.state = CLIENT_DEAD};
     mailbox_init(&w->mailbox);
     w->look.kind = &look_for_blocked;
@@ -630,7 +630,7 @@ void worker_free(struct worker *w)
     worker_undo_release(&w->undo);
     legs_release(&w->legs);
     busy_release(w);
-    builder_release(&w->builder);
+    walker_release(&w->builder.walker);
     wakeup_release(w);
     mem_free(w->flush.items);
     mem_free(w->unread.items);

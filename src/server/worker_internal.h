@@ -8,7 +8,6 @@
 #include "exec/executor.h"
 #include "net/handshake.h"
 #include "server/batch.h"
-#include "server/builder.h"
 #include "server/busy.h"
 #include "server/client.h"
 #include "server/gather.h"
