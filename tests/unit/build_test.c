@@ -76,7 +76,7 @@ static void make(struct world *w, const char *index)
     CHECK_OK(table_create(w->view, 0, SLICE("t"), &s, &fault), &w->err);
     committed(w);
     for (int i = 0; i < ROWS; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "n%d", i);
         put(w, i, name);
     }
