@@ -175,8 +175,8 @@ struct executor {
     uint64_t random, random_before; /* scripts draw numbers from it; before this transaction */
     bool others_stand;              /* the other workers stand still ... */
     bool wants_others_to; /* ... and have to: a script has come to a command that is CMD_STOPS_WORKERS */
-    bool builds_asked;    /* a command has left an index to be built: the worker looks (table/build/walker.h) */
-    uint64_t others_due;  /* 1 << index: a client of that executor is the next to get what was made */
+    bool builds_asked; /* a command has left an index to be built: the worker looks (table/build/walker.h) */
+    uint64_t others_due; /* 1 << index: a client of that executor is the next to get what was made */
     struct books books;
     /* What was posted from the books, and what is counted between transactions. */
     struct executor_stats stats;

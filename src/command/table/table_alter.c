@@ -1,7 +1,7 @@
 /* TABLE.ALTER and TABLE.REBUILD: another schema for a table that is there, which is its key row and nothing
    else; entries of an index that goes are one row of trash. A table of few rows has its new index at once,
-   any other when the server has built it behind (table/build/walker.h). A crash leaves the table as it was, or as
-   it became; a build goes on with the next server. */
+   any other when the server has built it behind (table/build/walker.h). A crash leaves the table as it was,
+   or as it became; a build goes on with the next server. */
 #include "base/buf.h"
 #include "command/families.h"
 #include "command/table/table_common.h"
