@@ -51,6 +51,9 @@ void view_set_keeper(struct view *v, const struct view_keeper *keeper);
 /* Whether anything is kept of any hash. */
 enum status view_keeps_any(struct view *v, bool *ret) MUST_CHECK;
 
+/* Another number whenever the list may be another one than before. */
+uint64_t view_kept_epoch(const struct view *v);
+
 /* Sets the list that says what is kept: the value of HIDDEN_KEPT, of at most STORE_INLINE_BYTES. Where tables
    are shared and the transaction is not alone, ST_CONFLICT: it is run again, and will be. */
 enum status view_keep(struct view *v, struct slice list) MUST_CHECK;

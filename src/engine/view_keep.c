@@ -27,6 +27,11 @@ enum status view_keeps_any(struct view *v, bool *ret)
     return st;
 }
 
+uint64_t view_kept_epoch(const struct view *v)
+{
+    return v->keep.epoch;
+}
+
 /* A transaction that has to be alone is not: it is run again, and then it will be. */
 static enum status be_alone(struct view *v)
 {

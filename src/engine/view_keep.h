@@ -3,6 +3,7 @@
 #define LARDER_ENGINE_VIEW_KEEP_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/status.h"
 #include "engine/row.h"
@@ -13,6 +14,7 @@ struct view_keeper;
 struct view_keep {
     const struct view_keeper *by;
     enum { KEEP_NOTHING, KEEP_UNKNOWN, KEEP_SOME } state; /* whether there is anything that it keeps */
+    uint64_t epoch;                                       /* how often what is known of that was forgotten */
     unsigned alone; /* so many transactions that write are alone with the tables from here on ... */
     bool is_alone;  /* ... and the running one is */
 };
@@ -27,6 +29,7 @@ static inline bool keep_any(const struct view_keep *k)
 static inline void keep_forget(struct view_keep *k)
 {
     k->state = k->by ? KEEP_UNKNOWN : KEEP_NOTHING;
+    k->epoch++;
 }
 
 /* Of a shared store: a batch that may write looks at what is kept, and may have to be alone. */

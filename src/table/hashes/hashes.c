@@ -30,6 +30,7 @@ struct hashes {
     struct view *view;
     struct view_keeper keeper;
     bool loaded;
+    uint64_t epoch;            /* when that was last looked at (view_kept_epoch) */
     struct hidden_stamp stamp; /* of the list that the tables were read by */
     struct kept *first;
     struct arena tables;
@@ -173,9 +174,14 @@ static enum status load_tables(struct hashes *h)
     struct hidden_stamp now;
     struct slice list, name;
     uint32_t number;
+    if (h->loaded && h->epoch == view_kept_epoch(h->view))
+        return ST_OK;
     enum status st = view_stamp(h->view, HIDDEN_KEPT, &now);
-    if (st != ST_OK || (h->loaded && stamps_equal(&now, &h->stamp)))
+    if (st != ST_OK)
         return st;
+    h->epoch = view_kept_epoch(h->view);
+    if (h->loaded && stamps_equal(&now, &h->stamp))
+        return ST_OK;
     h->loaded = false;
     h->first = NULL;
     arena_reset(&h->tables);
