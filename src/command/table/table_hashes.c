@@ -80,7 +80,7 @@ static enum status list_flaw(void *arg, const struct hash_flaw *f)
 static bool read_token(const struct call *c, struct slice text, struct buf *after, struct fault *fault)
 {
     struct slice name;
-    if (text.n > 2 * KEYCODE_MAX || !base64_decode(text, c->arena, &name) || !hashes_is_flaw(name))
+    if (text.n > (size_t)2 * KEYCODE_MAX || !base64_decode(text, c->arena, &name) || !hashes_is_flaw(name))
         return fault_set(fault, FAULT_BAD_TOKEN, "AFTER has no token of this command");
     after->len = 0;
     buf_add_slice(after, name);

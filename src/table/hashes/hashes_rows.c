@@ -13,6 +13,7 @@ enum status hashes_key_of(const struct rows *r, struct slice name, struct slice 
 {
     struct slice prefix = r->table->schema.prefix;
     struct value key;
+    *ret = (struct slice){NULL, 0};
     if (!keycode_take(&name, false, r->arena, &key) || key.kind != VALUE_TEXT || name.n)
         return error_set(view_error(r->view), ST_INTERNAL, "a row over hashes has another name");
     char *p = arena_alloc(r->arena, prefix.n + key.s.n + 1);
