@@ -3,11 +3,12 @@ table that one server makes, alters or removes is known to the other before its 
 
 import random
 import threading
+import time
 
 import pytest
 
 from harness import servers, wait
-from harness.resp import ServerError
+from harness.resp import ServerError, encode
 
 TABLE = "id TEXT, age INTEGER, INDEX by_age (age)"
 WRITES = 60
@@ -53,6 +54,19 @@ def test_what_one_server_makes_the_other_maintains(two):
         b("HSET", "u:4", "age", 1)
         with pytest.raises(ServerError, match="NOTABLE"):
             b("ROW.QUERY", "people")
+
+
+def test_a_table_waits_for_who_writes_already(two):
+    """A transaction that began before there was a table does not know of it: its hash must be there when the table
+    is made, or it must not have been written yet."""
+    long = "redis.call('HSET', KEYS[1], 'x', 1) for i = 1, 5e7 do end return redis.call('HSET', KEYS[1], 'age', 5)"
+    with two[0].connect() as a, two[1].connect() as b:
+        a("HELLO", 3)
+        b.send(encode(["EVAL", long, 1, "u:1"]))
+        time.sleep(0.1)  # if the script has not begun by then, this shows nothing
+        create(a)
+        assert b.read().plain() == 1
+        assert compare(a) == 1
 
 
 def write(server, seed, failures):
