@@ -208,7 +208,7 @@ static enum status put_entries(struct writing *w, struct slice name)
 {
     const struct row_change *c = w->c;
     bool moved = !slice_eq(c->old->name, c->name);
-    bool had = c->old->found;
+    bool had = c->old->live; /* a build passes over rows that have expired: they may have no entry */
     for (size_t i = 0; i < schema_of(w->r)->nindexes; i++) {
         bool ready = schema_of(w->r)->indexes[i].state == INDEX_READY;
         bool stays = had && ready && same_entry(&w->was, &w->now, i) && !(moved && w->now.unique[i]);

@@ -84,6 +84,18 @@ def test_a_dropped_index_leaves_nothing(larder, client):
     end(larder)
 
 
+def test_a_row_that_a_build_has_passed_over_comes_back(larder, client):
+    fill(client, 10)
+    hold(client)
+    client("ROW.PUT", "t", "PX", 1, "FIELDS", 3, "id", 77, "name", "short", "age", 3)
+    wait.until(lambda: client("ROW.GET", "t", 77) is None, "the row expires")
+    client("TABLE.ALTER", "t", "ADD INDEX by_age (age)")
+    client("TABLE.ALTER", "t", "ADD UNIQUE INDEX by_name (name)")
+    put(client, 77, name="short", age=3)
+    assert ids(client, "by_age", 3) == [3, 77] and ids(client, "by_name", "short") == [77]
+    end(larder)
+
+
 # --- built behind
 
 
