@@ -26,6 +26,16 @@
     "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{" properties "}}"
 #define ARRAY(of) "{\"type\":\"array\",\"items\":" of "}"
 #define PARTS     ARRAY(OBJECT("\"column\",\"desc\"", "\"column\":" STRING ",\"desc\":{\"type\":\"boolean\"}"))
+#define TABLE_COLUMNS                                                                                        \
+    ARRAY(OBJECT("\"name\",\"type\",\"not_null\",\"default\"",                                               \
+                 "\"name\":" STRING ",\"type\":" STRING                                                      \
+                 ",\"not_null\":{\"type\":\"boolean\"},\"default\":{\"nullable\":true}"))
+#define TABLE_INDEXES                                                                                        \
+    ARRAY(OBJECT("\"name\",\"unique\",\"columns\",\"state\"",                                                \
+                 "\"name\":" STRING ",\"unique\":{\"type\":\"boolean\"},\"columns\":" PARTS                  \
+                 ",\"state\":{\"type\":\"string\",\"enum\":[\"ready\",\"building\",\"failed\"]},"            \
+                 "\"error\":" STRING))
+#define STRINGS   ARRAY(STRING)
 #define REF(name) "{\"$ref\":\"#/components/schemas/" name "\"}"
 #define VALUE                                                                                                \
     "{\"oneOf\":[" STRING ",{\"type\":\"number\"},{\"type\":\"object\"},{\"type\":\"array\",\"items\":{}}]," \
@@ -113,30 +123,8 @@ static const struct {
      "\"alter\":{\"type\":\"string\",\"description\":\"As TABLE.ALTER takes it.\"}}}"},
     {"Table",
      OBJECT("\"table\",\"columns\",\"key\",\"indexes\",\"checks\",\"version\",\"expire_at\"",
-            "\"table\":" STRING ",\"columns\":" ARRAY(OBJECT(
-                "\"name\",\"type\",\"not_null\",\"default\"",
-                "\"name\":" STRING ",\"type\":" STRING
-                ",\"not_null\":{\"type\":\"boolean\"},\"default\":{\"nullable\":"
-                "true}")) ",\"key\":" PARTS
-                          ",\"indexes\":" ARRAY(OBJECT(
-                              "\"name\",\"unique\",\"columns\",\"state\"",
-                              "\"name\":" STRING ",\"unique\":{\"type\":\"boolean\"},\"columns\":" PARTS
-                              ",\"state\":{\"type\":\"string\",\"enum\":[\"ready\","
-                              "\"building\",\"failed\"]},"
-                              "\"error\":" STRING)) ",\"checks\":" ARRAY(STRING) ",\""
-                                                                                 "pre"
-                                                                                 "fix"
-                                                                                 "\""
-                                                                                 ":" STRING ",\""
-                                                                                 "ver"
-                                                                                 "sio"
-                                                                                 "n\""
-                                                                                 ":" INTEGER ",\""
-                                                                                 "exp"
-                                                                                 "ire"
-                                                                                 "_at"
-                                                                                 "\""
-                                                                                 ":" MOMENT)},
+            "\"table\":" STRING ",\"columns\":" TABLE_COLUMNS ",\"key\":" PARTS ",\"indexes\":" TABLE_INDEXES
+            ",\"checks\":" STRINGS ",\"prefix\":" STRING ",\"version\":" INTEGER ",\"expire_at\":" MOMENT)},
     {"NewRow", "{\"type\":\"object\",\"description\":\"Columns and their values.\"}"},
     {"NewRows", "{\"oneOf\":[" REF("NewRow") ",{\"type\":\"array\",\"maxItems\":" HTTP_TEXT(
                     HTTP_MAX_OPERATIONS) ",\"items\":" REF("NewRow") "}]}"},

@@ -128,7 +128,8 @@ static void begin(void *arg, const struct query_column *columns, size_t n)
     for (size_t i = 0; i < n; i++) {
         buf_add_slice(r->out, i ? SLICE(",") : SLICE(""));
         json_add_lossy(r->out, columns[i].name);
-        buf_add(&r->types, &(char){columns[i].typed ? (char)(1 + columns[i].type) : '\0'}, 1);
+        char type = columns[i].typed ? (char)(1 + columns[i].type) : '\0';
+        buf_add(&r->types, &type, 1);
     }
     buf_add_slice(r->out, SLICE("],\"rows\":["));
 }
@@ -167,8 +168,9 @@ static enum status answer_on_thread(struct query_engine *e, struct query *q, str
 {
     struct sql_answer r = {.out = out, .start = out->len, .text = text};
     const struct query_sink sink = {.begin = begin, .row = add_row, .arg = &r};
-    q->sink = &sink;
-    enum status st = query_run(e, q, ret);
+    struct query told = *q;
+    told.sink = &sink;
+    enum status st = query_run(e, &told, ret);
     if (st == ST_OK && ret->outcome == QUERY_DONE)
         end(&r, ret->changes);
     buf_release(&r.types);

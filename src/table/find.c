@@ -182,8 +182,12 @@ static enum status fetch_rows(struct walk *w, const struct stretch *x, struct ta
     r.arena = arena;
     enum status st = n ? rows_get_many(&r, names, n, found) : ST_OK;
     n = 0;
-    for (size_t i = 0; st == ST_OK && i < x->n; i++)
-        rows[i] = x->entries[i].refused ? (struct table_row){0} : found[n++];
+    for (size_t i = 0; st == ST_OK && i < x->n; i++) {
+        if (x->entries[i].refused)
+            rows[i] = (struct table_row){0};
+        else
+            rows[i] = found[n++];
+    }
     return st;
 }
 

@@ -22,11 +22,11 @@ static const struct mode {
     const char *name;
     struct journal_options journal;
     enum durability durability;
-    bool tears; /* the tables are torn now and then */
+    enum { NEVER, RARELY, OFTEN } tears; /* how often the tables are torn when somebody looks */
 } modes[] = {
-    {"journal", {.max_bytes = 256 << 10, .lag_ms = 1000, .few_rows = 8}, DURABILITY_OFF, true},
-    {"journal, always", {.max_bytes = 64 << 10, .lag_ms = 50}, DURABILITY_ALWAYS, true},
-    {"no journal", {.max_bytes = 0}, DURABILITY_OFF, false},
+    {"journal", {.max_bytes = 256 << 10, .lag_ms = 1000, .few_rows = 8}, DURABILITY_OFF, OFTEN},
+    {"journal, always", {.max_bytes = 64 << 10, .lag_ms = 50}, DURABILITY_ALWAYS, RARELY},
+    {"no journal", {.max_bytes = 0}, DURABILITY_OFF, NEVER},
 };
 #define MODES (sizeof modes / sizeof modes[0])
 
@@ -191,7 +191,7 @@ static bool all_have_read(const struct reader *readers, int64_t sums, bool tears
 }
 
 /* The last reader is the control. */
-static void check_readers(struct reader *readers, bool tears)
+static void check_readers(struct reader *readers, int tears)
 {
     for (int i = 0; i < READERS; i++)
         atomic_store(&readers[i].stop, true);
@@ -204,7 +204,8 @@ static void check_readers(struct reader *readers, bool tears)
             CHECK_EQ(readers[i].missed, 0);
         }
     }
-    CHECK_EQ(readers[READERS - 1].wrong > 0, tears);
+    if (tears != RARELY)
+        CHECK_EQ(readers[READERS - 1].wrong > 0, tears == OFTEN);
 }
 
 static void sums_are_always_the_same(void)
@@ -233,7 +234,7 @@ static void sums_are_always_the_same(void)
             CHECK_EQ(pthread_create(&readers[i].thread, NULL, read_on, &readers[i]), 0);
         }
         int64_t until = clock_mono_us() + PATIENCE_US;
-        while (!all_have_read(readers, 30, modes[m].tears) && clock_mono_us() < until) {
+        while (!all_have_read(readers, 30, modes[m].tears == OFTEN) && clock_mono_us() < until) {
             transfer(&rnd);
             atomic_store(&committed, store_last_ticket(s));
             atomic_store(&count, amounts[KEYS]);

@@ -80,8 +80,9 @@ static enum status answer_on_thread(struct query_engine *e, struct query *q, str
     struct sql_reply r = {.reply = reply, .start = reply->ops->mark(reply)};
     const struct query_sink sink = {.begin = sink_begin, .row = sink_row, .arg = &r};
     (void)out;
-    q->sink = &sink;
-    enum status st = query_run(e, q, ret);
+    struct query told = *q;
+    told.sink = &sink;
+    enum status st = query_run(e, &told, ret);
     if (st == ST_OK && ret->outcome == QUERY_DONE)
         end_reply(&r, ret->changes);
     return st;

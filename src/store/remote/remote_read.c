@@ -284,11 +284,12 @@ enum status rread_due_rows(struct store *base, int64_t now, int64_t after, int64
                            size_t *ret_n, struct error *err)
 {
     struct rstore *s = rstore_of(base);
-    struct id_list found = {.ids = ret_ids};
+    struct id_list found = {.n = 0};
     const struct param p[] = {param_i64(after), param_i64(now), param_i64((int64_t)max)};
     struct request r = {
         .text = rtext(s, R_DUE_ROWS), .params = p, .nparams = 3, .fn = take_id, .arg = &found};
     enum status st = rstore_connected(s, err);
+    found.ids = ret_ids;
     if (st == ST_OK) {
         remote_add(s->conn, &r);
         st = rstore_run(s, err);

@@ -165,7 +165,7 @@ static bool resolve_parts(const struct schema *s, const struct index_words *w, s
 /* a_b_unique, the columns cut where they are long, with a number behind it where that is taken. */
 static struct slice make_name(const struct schema *s, const struct index_words *w, struct arena *arena)
 {
-    char base[SCHEMA_NAME_MAX + 1], name[SCHEMA_NAME_MAX + 1];
+    char base[SCHEMA_NAME_MAX + 1] = "", name[SCHEMA_NAME_MAX + 1];
     size_t n = 0, most = SCHEMA_NAME_MAX - 12; /* of _unique and a number */
     for (size_t i = 0; i < w->nparts; i++) {
         if (i && n < most)
