@@ -238,7 +238,8 @@ static enum status begin(struct engine *e, enum store_txn kind, bool *ret_change
 {
     if (!store_shared(e->store))
         return store_begin(e->store, kind, NULL, ret_changed, err);
-    if (kind != STORE_READ)
+    e->view.keep.writes = kind != STORE_READ;
+    if (e->view.keep.writes)
         view_peek_kept(&e->view);
     struct store_declared d = view_declared(&e->view);
     return store_begin(e->store, kind, &d, ret_changed, err);

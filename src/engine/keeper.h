@@ -58,6 +58,11 @@ uint64_t view_kept_epoch(const struct view *v);
    are shared and the transaction is not alone, ST_CONFLICT: it is run again, and will be. */
 enum status view_keep(struct view *v, struct slice list) MUST_CHECK;
 
+/* For who finds hashes by what is kept of them, and reads them behind that: others may have changed both in
+   between. ST_OK: what was read is one state, because the transaction only reads or is alone; else
+   ST_CONFLICT: it is run again, and will be alone. */
+enum status view_read_kept(struct view *v) MUST_CHECK;
+
 /* ---- for keepers ---- */
 
 /* A field as it is in the tables, expired or not, and as it was before the changes that are told. */

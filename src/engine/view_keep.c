@@ -33,12 +33,20 @@ uint64_t view_kept_epoch(const struct view *v)
 }
 
 /* A transaction that has to be alone is not: it is run again, and then it will be. */
-static enum status be_alone(struct view *v)
+static enum status be_alone(struct view *v, const char *why)
 {
     if (!view_shared(v) || v->keep.is_alone || v->store->certified)
         return ST_OK;
     v->keep.alone = ALONE_TRIES;
-    return error_set(v->call.err, ST_CONFLICT, "a table over hashes changes, and other transactions write");
+    return error_set(v->call.err, ST_CONFLICT, "%s, and other transactions write", why);
+}
+
+enum status view_read_kept(struct view *v)
+{
+    enum status st = v->keep.writes ? be_alone(v, "hashes are found by what is kept of them") : ST_OK;
+    if (st == ST_OK)
+        v->keep.alone = 0;
+    return st;
 }
 
 void view_peek_kept(struct view *v)
@@ -54,7 +62,7 @@ void view_peek_kept(struct view *v)
 
 enum status view_keep(struct view *v, struct slice list)
 {
-    enum status st = be_alone(v);
+    enum status st = be_alone(v, "a table over hashes changes");
     if (st == ST_OK)
         st = view_hold(v, HIDDEN_KEPT);
     if (st != ST_OK)

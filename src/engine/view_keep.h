@@ -17,6 +17,7 @@ struct view_keep {
     uint64_t epoch;                                       /* how often what is known of that was forgotten */
     unsigned alone; /* so many transactions that write are alone with the tables from here on ... */
     bool is_alone;  /* ... and the running one is */
+    bool writes;    /* it may write: what it reads is not all of one state (of a shared store) */
 };
 
 /* Something may be kept; when not, nothing is. */

@@ -174,7 +174,7 @@ static int read_page(struct cursor *c)
 {
     struct query_engine *e = table_of(c)->e;
     struct memory_budget *was = query_leave(e);
-    enum status st = ST_OK;
+    enum status st = e->ret->rows_read ? find_goes_on(&c->rows, &c->find) : ST_OK;
     bool more = true;
     c->n = c->at = 0;
     while (st == ST_OK && more && c->n == 0 && !c->place.ended) {

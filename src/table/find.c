@@ -6,6 +6,7 @@
    second sees what the first has written, in its place in the order; a batch sees its own changes. */
 #include "table/find.h"
 
+#include "engine/keeper.h"
 #include "table/find_internal.h"
 #include "table/hashes/hashes.h"
 
@@ -230,10 +231,13 @@ static enum status offer_entries(struct walk *w, const struct stretch *x)
         const struct entry *e = &x->entries[i];
         if (!may_look(w))
             return ST_STOP;
-        if (!rows[i].values || !is_as_entry_says(w, e, &rows[i]))
-            move_to(w, e->name);
-        else
+        if (rows[i].values && is_as_entry_says(w, e, &rows[i])) {
             st = offer(w, e->name, e->row, &rows[i], arena);
+            continue;
+        }
+        if (w->s->on_hashes && !e->refused)
+            st = hashes_missed(w->r, e->row);
+        move_to(w, e->name);
     }
     return st;
 }
@@ -339,8 +343,16 @@ static enum status walk_range(struct walk *w)
         w->place->ended = w->seen < n;
         find_range_behind(&w->range, w->f->reverse, slice_of(w->place->after, w->place->nafter));
         grown *= 4;
+        if (!w->place->ended && (st = find_goes_on(w->r, w->f)) != ST_OK)
+            return st;
     }
     return st;
+}
+
+/* Stretches of one order are of one state; over hashes, a row may move from one to another in between. */
+enum status find_goes_on(struct rows *r, const struct find *f)
+{
+    return f->index && r->table->schema.on_hashes ? view_read_kept(r->view) : ST_OK;
 }
 
 /* ---- finds ---- */

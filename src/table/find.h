@@ -97,6 +97,9 @@ struct find_result {
 enum status find_page(struct rows *r, const struct find *f, struct find_place *place, find_fn *fn, void *arg,
                       struct find_result *ret) MUST_CHECK;
 
+/* Before a page that has to be of one state with what was read before, in the same call. */
+enum status find_goes_on(struct rows *r, const struct find *f) MUST_CHECK;
+
 /* How many rows there are (live ones, filters met) behind place, up to f->scan rows looked at; f->limit means
    nothing. */
 enum status find_count(struct rows *r, const struct find *f, struct find_place *place, uint64_t *ret,

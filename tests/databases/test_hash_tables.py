@@ -136,6 +136,41 @@ def test_expired_hashes_leave_no_entries(fleet, data):
         assert entries(data) == 0
 
 
+def test_a_page_by_an_index_is_one_state(two):
+    """Rows move in the index while a transaction that writes as well reads it: each is found, and found once."""
+    hashes, over, failures = 40, threading.Event(), []
+
+    def move(seed):
+        r = random.Random(seed)
+        try:
+            with two[1].connect() as c:
+                while not over.is_set():
+                    a, b = r.sample(range(hashes), 2)
+                    c.pipeline([("MULTI",), ("HINCRBY", f"u:{a}", "age", -7), ("HINCRBY", f"u:{b}", "age", 7), ("EXEC",)])
+        except Exception as e:  # pylint: disable=broad-except
+            failures.append(e)
+
+    with two[0].connect() as a:
+        a("HELLO", 3)
+        create(a)
+        for i in range(hashes):
+            a("HSET", f"u:{i}", "age", 100)
+        movers = [threading.Thread(target=move, args=(i,)) for i in range(2)]
+        for t in movers:
+            t.start()
+        try:
+            for _ in range(60):
+                _, page, told = a.pipeline([("INCR", "n"), ("ROW.QUERY", "users", "INDEX", "by_age"),
+                                            ("SQL", "SELECT count(*), sum(age) FROM users WHERE age > -10000")])  # fmt: skip
+                assert sum(row[b"age"] for row in page.plain()[0]) == 100 * hashes
+                assert told.plain()[b"rows"] == [[hashes, 100 * hashes]]
+        finally:
+            over.set()
+            for t in movers:
+                t.join()
+        assert not failures, failures
+
+
 def test_killed_servers(fleet, data):
     """kill -9 between any two writes leaves a hash with its entries."""
     r = random.Random(1)

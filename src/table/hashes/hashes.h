@@ -64,6 +64,10 @@ struct hash_list;
 enum status hashes_scan(struct rows *r, const struct item_scan *q, struct hash_list *list, store_item_fn *fn,
                         void *arg) MUST_CHECK;
 
+/* A row that an entry names is not there, or is not as the entry says: it has expired, or somebody else's SQL
+   has changed the hash (ST_OK); or another server has, since the entry was read (ST_CONFLICT). */
+enum status hashes_missed(struct rows *r, struct slice name) MUST_CHECK;
+
 /* ---- writing: they are commands on the hash ---- */
 
 /* Makes the hash of a row what values say: fields whose value changes from old's (NULL: there is no hash)

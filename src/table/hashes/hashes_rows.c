@@ -183,6 +183,19 @@ enum status hashes_item(struct rows *r, struct slice name, bool *ret_found, stru
     return st;
 }
 
+enum status hashes_missed(struct rows *r, struct slice name)
+{
+    const struct row *row;
+    struct slice key;
+    enum status st = hashes_key_of(r, name, &key);
+    if (st == ST_OK)
+        st = view_row_of(r->view, view_number(r->view, r->table->db), key, &row);
+    if (st != ST_OK)
+        return st;
+    bool expired = row->type == ROW_HASH && row->expire_at > 0 && row->expire_at <= view_now(r->view);
+    return expired ? ST_OK : view_read_kept(r->view);
+}
+
 enum status hashes_version(struct rows *r, struct slice name, int64_t *ret)
 {
     struct slice key;
