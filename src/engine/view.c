@@ -24,6 +24,11 @@ int64_t view_now_us(const struct view *v)
     return v->batch.now_us;
 }
 
+bool view_wrote(const struct view *v)
+{
+    return v->call.wrote;
+}
+
 uint32_t view_databases(const struct view *v)
 {
     return v->dbs.n;

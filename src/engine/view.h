@@ -36,6 +36,9 @@ int64_t view_now(const struct view *v);
 /* The same in microseconds: what versions are made of. */
 int64_t view_now_us(const struct view *v);
 
+/* The running command, of several in a call, has changed something. */
+bool view_wrote(const struct view *v);
+
 /* How many databases there are. Every `db` below is a logical one, less than this. */
 uint32_t view_databases(const struct view *v);
 

@@ -2,6 +2,7 @@
 UPDATE and DELETE, alone, in MULTI and in scripts; everything unsafe, and what is too much."""
 
 import random
+import re
 import sqlite3
 
 import pytest
@@ -461,6 +462,12 @@ def test_in_transactions_and_scripts(client):
     partly = "local r = redis.pcall('SQL', 'DELETE FROM t; INSERT INTO t VALUES (9, 9), (9, 9)') return r.err"
     assert client("EVAL", partly, 0).startswith(b"DUPLICATE")
     assert rows(client, "SELECT * FROM t") == [[1, 11], [2, 0]]
+    refused = "local r = redis.pcall('SQL', ARGV[1]) redis.call('SQL', 'UPDATE t SET n = 7 WHERE id = 2') return r.err"
+    for text in ("INSERT INTO t VALUES (1, 0)", "CREATE TABLE t (id INTEGER PRIMARY KEY)"):
+        assert re.match(b"DUPLICATE|EXISTS", client("EVAL", "#!lua flags=rollback\n" + refused, 0, text)), "nothing to take back"
+    assert rows(client, "SELECT * FROM t") == [[1, 11], [2, 7]]
+    assert b": DUPLICATE primary key" in client.call("EVAL", "#!lua flags=rollback\n" + partly, 0).value
+    assert rows(client, "SELECT * FROM t") == [[1, 11], [2, 7]]
     assert b"read-only" in client.call("EVAL_RO", "return redis.call('SQL', 'DELETE FROM t')", 0).value
     assert client("EVAL_RO", "return redis.call('SQL', 'SELECT count(*) FROM t')", 0)[3] == [[2]]
 

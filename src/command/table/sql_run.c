@@ -31,11 +31,12 @@ static struct query_limits limits_of(const struct call *c, bool writes)
 
 /* What a text has done before its fault is taken back, and nothing else of a script or an EXEC that it is a
    part of. Where those have marked their own beginning, all of it has to fail. */
-static enum status take_back(struct call *c, bool marked)
+static enum status take_back(struct call *c, bool marked, const struct fault *why)
 {
     if (marked)
         return engine_undo_to_mark(c->executor->engine);
-    return error_set(c->err, ST_INVALID, "a text of SQL failed after it had written");
+    return error_set(c->err, ST_INVALID, "a text of SQL failed after it had written: %s %s",
+                     fault_code(why->kind), why->text);
 }
 
 enum status sql_run(struct call *c, struct query *q, struct query_result *ret)
@@ -55,8 +56,8 @@ enum status sql_run(struct call *c, struct query *q, struct query_result *ret)
     if (marks)
         engine_mark(c->executor->engine);
     enum status st = query_run(e, q, ret);
-    if (st == ST_OK && ret->outcome != QUERY_DONE && ret->wrote)
-        return take_back(c, marks);
+    if (st == ST_OK && ret->outcome != QUERY_DONE && view_wrote(c->view))
+        return take_back(c, marks, &ret->fault);
     if (st == ST_OK && marks)
         engine_forget_mark(c->executor->engine);
     return st;
