@@ -154,7 +154,8 @@ static enum status remove_others(struct rows *r, const struct row_change *c)
         struct value eq[SCHEMA_PARTS_MAX];
         bool null = false;
         for (size_t p = 0; p < x->nparts; p++) {
-            eq[p] = c->values[x->parts[p].column];
+            uint16_t column = x->parts[p].column;
+            eq[p] = c->given[column] ? c->values[column] : s->columns[column].default_value;
             null |= eq[p].kind == VALUE_NULL;
         }
         if (!x->unique || null || x->state != INDEX_READY)

@@ -434,6 +434,10 @@ def test_insert_update_delete(client):
     assert sql(client, "DELETE FROM t WHERE b >= 100 AND a <> 'y'")["changes"] == 2
     assert sql(client, "DELETE FROM t")["changes"] == 4
     assert rows(client, "SELECT count(*) FROM t") == [[0]]
+    client("TABLE.CREATE", "d", "id INTEGER PRIMARY KEY, n INTEGER, z REAL DEFAULT 2.5, UNIQUE INDEX by_nz (n, z)")
+    sql(client, "INSERT INTO d (id, n) VALUES (1, 8)")
+    assert sql(client, "INSERT OR REPLACE INTO d (id, n) VALUES (2, 8)")["changes"] == 1, "a default is a value, too"
+    assert rows(client, "SELECT * FROM d") == [[2, 8, 2.5]]
 
 
 def test_a_statement_does_not_see_its_own_writes(client):
