@@ -181,3 +181,23 @@ def test_names_that_differ_by_case_are_given_once(pair, data):
             assert a("DBSIZE") == 1
             a("FLUSHDB")
     whole(data, pair)
+
+
+def test_entries_of_a_dropped_index_go_beside_a_flushed_database(fleet, data):
+    """Both are trash: each is forgotten when nothing of it is left, with all that was counted of it."""
+    larder = fleet.larder("--sweep-interval", "10ms", data=data)
+    with larder.connect() as c:
+        again(c)
+        c("ROW.PUT", "t", "FIELDS", 3, "id", 1, "mail", "m", "age", 1)
+        c("SELECT", 1)
+        c("SET", "k", "v")
+        c("DEBUG", "SET-ACTIVE-EXPIRE", 0)
+        c("FLUSHDB")
+        c("SELECT", 0)
+        c("TABLE.ALTER", "t", "DROP INDEX by_age")
+        c("DEBUG", "SET-ACTIVE-EXPIRE", 1)
+        wait.until(lambda: number(data, "SELECT count(*) FROM larder_trash") == 0, "all trash is removed")
+    assert number(data, "SELECT count(*) FROM larder_entry") == 1
+    gone = "NOT IN (SELECT number FROM larder_db)"
+    assert number(data, f"SELECT count(*) FROM larder_count WHERE number {gone}") == 0
+    whole(data, [larder])

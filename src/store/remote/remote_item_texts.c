@@ -145,30 +145,24 @@ const char *rtext_delete_items(struct rstore *s, enum item_table t)
 
 /* ---- sweeping ---- */
 
-/* The items that a trash row names, of an id that was named before. */
-static void add_part(struct rstore *s, enum item_table t, enum trash_part part)
-{
-    const char *key = item_tables[t].key;
-    if (part == TRASH_RANGE)
-        buf_addf(&s->text, " AND %s >= ?3 AND %s < ?4", key, key);
-}
-
 /* Up to ?2 items of the ids ?1; of a range: with names from ?3 to before ?4. */
 const char *rtext_sweep_items(struct rstore *s, enum item_table t, enum trash_part part)
 {
-    const char *name = item_tables[t].name;
+    const char *name = item_tables[t].name, *key = item_tables[t].key;
     s->text.len = 0;
     if (rtext_postgres(s))
         buf_addf(&s->text, "DELETE FROM %s WHERE ctid = ANY (ARRAY (SELECT ctid FROM %s WHERE id = ANY (?1)",
                  name, name);
     else
         buf_addf(&s->text, "DELETE FROM %s WHERE id IN ({,|?1})", name);
-    add_part(s, t, part);
+    if (part == TRASH_RANGE)
+        buf_addf(&s->text, " AND %s >= ?3 AND %s < ?4", key, key);
     buf_addf(&s->text, " LIMIT ?2%s", rtext_postgres(s) ? "))" : "");
     return rtext_end(s);
 }
 
-/* Forgets those of the ids ?1 of type ?2 that have no items any more; ?3 and ?4 as above. */
+/* Forgets those of the ids ?1 of type ?2 that have no items any more. Of a range nothing is asked: MariaDB
+   would look at everything that the ids have before it. */
 const char *rtext_sweep_trash(struct rstore *s, enum row_type type)
 {
     char low[2] = {0}, high[2] = {0};
@@ -178,12 +172,9 @@ const char *rtext_sweep_trash(struct rstore *s, enum row_type type)
     else
         buf_addf(&s->text, "DELETE t FROM larder_trash AS t WHERE t.id IN ({,|?1}) AND t.type = ?2");
     for (int t = 0; t < ITEM_TABLES; t++) {
-        enum trash_part part = item_trashed((enum item_table)t, type, low, high);
-        if (part == TRASH_NONE)
-            continue;
-        buf_addf(&s->text, " AND NOT EXISTS (SELECT 1 FROM %s AS i WHERE i.id = t.id", item_tables[t].name);
-        add_part(s, (enum item_table)t, part);
-        buf_addf(&s->text, ")");
+        if (item_trashed((enum item_table)t, type, low, high) == TRASH_ALL)
+            buf_addf(&s->text, " AND NOT EXISTS (SELECT 1 FROM %s AS i WHERE i.id = t.id)",
+                     item_tables[t].name);
     }
     return rtext_end(s);
 }

@@ -137,11 +137,10 @@ static enum status sweep_type(struct sweep *w, const struct trash_row *rows, siz
         st = remove_items(w, (enum item_table)t, type, ids, n);
     if (st != ST_OK)
         return st;
-    bool range = item_trashed(ITEM_ENTRY, type, low, high) == TRASH_RANGE;
-    const struct param p[] = {param_i64s(ids), param_i64(type), param_bytes(slice_of(low, 2)),
-                              param_bytes(slice_of(high, 2))};
-    struct request r = {
-        .text = rtext_sweep_trash(s, type), .params = p, .nparams = range ? 4 : 2, .nrows = n};
+    if (item_trashed(ITEM_ENTRY, type, low, high) == TRASH_RANGE && w->tally.left == 0)
+        return ST_OK; /* as many were removed as were asked for: there may be more */
+    const struct param p[] = {param_i64s(ids), param_i64(type)};
+    struct request r = {.text = rtext_sweep_trash(s, type), .params = p, .nparams = 2, .nrows = n};
     remote_add(s->conn, &r);
     sweep_spend(&w->tally, 1);
     return ST_OK;
@@ -191,6 +190,7 @@ static enum status sweep_trash(struct sweep *w)
     for (size_t i = 0, from = 0; st == ST_OK && i < n && w->tally.left > 0; i++) {
         if (rows[i].type == ROW_DB) {
             st = sweep_database(w, rows[i].id);
+            from = i + 1;
         } else if (i + 1 == n || rows[i + 1].type != rows[i].type) {
             st = sweep_type(w, rows + from, i + 1 - from);
             from = i + 1;
