@@ -8,10 +8,11 @@ UNITDIR     = $(PREFIX)/lib/systemd/system
 BINARY      = build/release/larder
 SECONDS    ?= 300
 POINTS     ?= 1000
+OPERATIONS ?= 1000000
 STEP       ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test torture crash-long databases-long consistency-long bench bench-databases bench-servers soak count-instructions install uninstall lint format docs clean
+.PHONY: help run build check test torture crash-long databases-long consistency-long tables-long bench bench-databases bench-servers soak count-instructions install uninstall lint format docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 20
@@ -52,6 +53,12 @@ databases-long: build ## servers and databases that fail for minutes under 256 c
 consistency-long: build ## reads in every mode while replicas and their primary fail, for minutes (SECONDS=300 on each)
 	LARDER_BINARY=$(CURDIR)/$(BINARY) LARDER_CONSISTENCY_SECONDS=$(SECONDS) LARDER_CONSISTENCY_TIMES=2 \
 	    /usr/bin/python3 -m pytest -c tests/pytest.ini -p no:cacheprovider -s tests/databases/test_consistency.py
+
+tables-long: build ## a million random steps on tables, beside SQLite's own (OPERATIONS=1000000 on each database)
+	for kind in sqlite postgres mariadb; do \
+	    LARDER_BINARY=$(CURDIR)/$(BINARY) LARDER_TEST_STORE=$$kind LARDER_ORACLE_STEPS=$(OPERATIONS) /usr/bin/python3 -m pytest \
+	        -c tests/pytest.ini -p no:cacheprovider -s tests/compat/test_table_oracle.py || exit 1; \
+	done
 
 bench: build ## compare with redis-server on this machine (ARGS="--scale 0.1" for a quick look)
 	tests/bench/bench.py $(ARGS)

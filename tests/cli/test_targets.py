@@ -183,6 +183,7 @@ TARGETS = {
     "crash-long": f"{ONE_TEST.format('test_save_and_stricter')} make crash-long POINTS=2 STEP=400",
     "databases-long": f"{ONE_TEST.format('test_a_push_is_acknowledged or test_tls_is_not_given_up')} make databases-long SECONDS=1",
     "consistency-long": f"{ONE_TEST.format('test_a_hung_replica and postgres')} make consistency-long SECONDS=1",
+    "tables-long": f"{ONE_TEST.format('journal')} make tables-long OPERATIONS=100",
     "bench": 'make bench ARGS="--scale 0.001 --rounds 1 --only memory --only collections"',
     "bench-databases": 'make bench-databases ARGS="--scale 0.001 --only postgres"',
     "bench-servers": 'make bench-servers ARGS="--scale 0.001 --rounds 1 --replicas 1 --only postgres"',
