@@ -33,7 +33,9 @@ static bool understand(const struct schema *s, const struct http_row_op *op, str
         return false;
     if (op->kind == ROW_OP_DELETE)
         return true;
-    if (!http_read_columns(s, &op->row, arena, w, fault) || !read_increases(s, &op->incr, arena, w, fault))
+    if (op->row.kind != JSON_NULL && !http_read_columns(s, &op->row, arena, w, fault))
+        return false;
+    if (!read_increases(s, &op->incr, arena, w, fault))
         return false;
     if (op->kind == ROW_OP_UPDATE)
         return true;

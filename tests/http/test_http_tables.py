@@ -334,12 +334,13 @@ def test_batches_have_rows_and_keys(people, redis):
         {"op": "row_update", "table": "people", "key": ["Mary", "Jane"], "row": {"address": "H"}, "incr": {"ssn": 2}},
         {"op": "row_delete", "table": "people", "key": ["John", "Doe"]},
         {"op": "row_delete", "table": "people", "key": ["No", "One"], "if_absent": True},
+        {"op": "row_update", "table": "people", "key": ["Mary", "Jane"], "incr": {"ssn": 3}},
     )
     assert answer.status == 200, answer
     results = answer.json["results"]
-    assert results[1]["created"] and results[3:] == [{"deleted": True}, {"deleted": False}]
+    assert results[1]["created"] and results[3:5] == [{"deleted": True}, {"deleted": False}]
     mary = people.get("/tables/people/rows/Mary,Jane")
-    assert mary.json["row"] == {**MARY, "address": "H", "ssn": 9090} and mary.json["version"] == results[2]["version"]
+    assert mary.json["row"] == {**MARY, "address": "H", "ssn": 9093} and mary.json["version"] == results[5]["version"]
     assert redis("GET", "k") == b"v" and firsts(people) == ["A", "Mary", "Zoe"]
 
 
