@@ -159,6 +159,8 @@ static bool load_csv(struct load *l, FILE *f)
     struct arena names = {0};
     bool ok = csv_next(&csv);
     size_t n = csv.n;
+    if (!ok && !csv.error)
+        fprintf(stderr, "larder load: %s: it has no first line, which names columns\n", l->path);
     const struct cli_column **header = arena_alloc(&names, (n + 1) * sizeof *header);
     for (size_t i = 0; ok && i < n; i++) {
         header[i] = columns_find(&l->columns, csv_field(&csv, i));

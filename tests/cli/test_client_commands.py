@@ -94,6 +94,8 @@ def test_rows_that_are_refused(table, cli, tmp_path):
     assert [row[b"id"] for row in map(dict_of, rows(table))] == [1, 5]
     path.write_text("id,nothing\n7,a\n")
     assert 'the table has no column "nothing"' in complains(cli("load", "t", str(path)))
+    path.write_text("")
+    assert f"{path}: it has no first line" in complains(cli("load", "t", str(path)))
     lines = tmp_path / "rows.jsonl"
     lines.write_text('{"id": 8}\n\n{"id": 9\n[1]\n{"id": 10, "raw": "###"}\n{"id": 11, "what": 1}\n')
     err = complains(cli("load", "t", str(lines), "--skip-errors"))
