@@ -187,6 +187,19 @@ static int writes(struct query_engine *e, const char *table)
     return SQLITE_DENY;
 }
 
+/* Of SET. The version of a row, which is told as well when UPDATE ... FROM sets something else, is not for
+ * it. */
+static int sets(struct query_engine *e, const char *table, const char *column)
+{
+    int rc = writes(e, table);
+    const struct query_table *t = rc == SQLITE_OK ? declared_table(e, table) : NULL;
+    if (!t || !t->table || strcasecmp(column + strspn(column, "_"), "version") != 0 ||
+        schema_column(&t->table->schema, slice_str(column)) >= 0)
+        return rc;
+    (void)fault_set(&e->fault, FAULT_SQL, "%.60s can only be read", column);
+    return SQLITE_DENY;
+}
+
 int guard_authorize(void *arg, int action, const char *a, const char *b, const char *schema,
                     const char *trigger)
 {
@@ -209,8 +222,9 @@ int guard_authorize(void *arg, int action, const char *a, const char *b, const c
         return SQLITE_OK;
     case SQLITE_INSERT:
     case SQLITE_DELETE:
-    case SQLITE_UPDATE:
         return writes(e, a);
+    case SQLITE_UPDATE:
+        return sets(e, a, b);
     case SQLITE_PRAGMA:
         return refuse(e, "PRAGMA");
     case SQLITE_ATTACH:

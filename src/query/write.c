@@ -86,7 +86,7 @@ static int take_values(struct query_engine *e, const struct schema *s, sqlite3_v
             return SQLITE_ERROR;
     }
     sqlite3_value *version = argv[s->ncolumns + 1], *expires = argv[s->ncolumns + 2];
-    if (insert ? sqlite3_value_type(version) != SQLITE_NULL : !sqlite3_value_nochange(version))
+    if (insert && sqlite3_value_type(version) != SQLITE_NULL)
         return query_refuse(e, FAULT_SQL, "_version can only be read");
     if (insert ? named[s->ncolumns] : !sqlite3_value_nochange(expires))
         return take_expiry(e, expires, c);

@@ -438,6 +438,9 @@ def test_insert_update_delete(client):
     sql(client, "INSERT INTO d (id, n) VALUES (1, 8)")
     assert sql(client, "INSERT OR REPLACE INTO d (id, n) VALUES (2, 8)")["changes"] == 1, "a default is a value, too"
     assert rows(client, "SELECT * FROM d") == [[2, 8, 2.5]]
+    sql(client, f"INSERT INTO d (id, n, _expires) VALUES (3, 9, {2 * START})")
+    assert sql(client, "UPDATE d SET n = o.n * 10 FROM d AS o WHERE o.id = d.id + 1 OR o.id + 1 = d.id")["changes"] == 2
+    assert rows(client, "SELECT id, n, z, _expires FROM d") == [[2, 90, 2.5, None], [3, 80, 2.5, 2 * START]]
 
 
 def test_a_statement_does_not_see_its_own_writes(client):
