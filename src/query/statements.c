@@ -38,6 +38,8 @@ void statement_failed(struct query_engine *e, int rc)
         return;
     if (rc == SQLITE_NOMEM && e->budget.exceeded)
         (void)fault_set(&e->fault, FAULT_SQL, "the query takes more than sql-memory");
+    else if (rc == SQLITE_NOMEM) /* which SQLite says of SQLITE_LIMIT_VDBE_OP, too */
+        (void)fault_set(&e->fault, FAULT_SQL, "the statement has too many parts, or there is no memory");
     else if (rc == SQLITE_TOOBIG && e->q->limits.on_loop && !e->writing)
         e->stop = STOP_MOVE; /* elsewhere values may be longer */
     else if (rc == SQLITE_TOOBIG)

@@ -597,6 +597,8 @@ def test_limits(client):
         client("CONFIG", "SET", "sql-memory", "64mb")
     endless = "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c) INSERT INTO t SELECT i, 'x' FROM c WHERE i < 0"
     assert client.error("SQL", endless).startswith("SQL ")
+    long = "SELECT id FROM t WHERE id IN (" + ",".join(map(str, range(100_000))) + ")"
+    assert client.error("SQL", long) == "SQL the statement has too many parts, or there is no memory"
     assert client.error("SQL", "DELETE FROM t WHERE instr(v || v || 'b', replace(v, 'x', 'xx') || 'c') > 0; SELECT ?").startswith("SQL ")
     assert rows(client, "SELECT count(*) FROM t") == [[100]]
 
