@@ -58,10 +58,10 @@ uint64_t view_kept_epoch(const struct view *v);
    are shared and the transaction is not alone, ST_CONFLICT: it is run again, and will be. */
 enum status view_keep(struct view *v, struct slice list) MUST_CHECK;
 
-/* For who finds hashes by what is kept of them, and reads them behind that: others may have changed both in
-   between. ST_OK: what was read is one state, because the transaction only reads or is alone; else
-   ST_CONFLICT: it is run again, and will be alone. */
-enum status view_read_kept(struct view *v) MUST_CHECK;
+/* For who finds something in one step and reads it in another: hashes by what is kept of them, keys page by
+   page. Others may change both in between. ST_OK: all that is read is one state, because the transaction only
+   reads or is alone; else ST_CONFLICT: it is run again, and will be alone. */
+enum status view_one_state(struct view *v) MUST_CHECK;
 
 /* ---- for keepers ---- */
 

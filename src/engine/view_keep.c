@@ -41,9 +41,10 @@ static enum status be_alone(struct view *v, const char *why)
     return error_set(v->call.err, ST_CONFLICT, "%s, and other transactions write", why);
 }
 
-enum status view_read_kept(struct view *v)
+enum status view_one_state(struct view *v)
 {
-    enum status st = v->keep.writes ? be_alone(v, "hashes are found by what is kept of them") : ST_OK;
+    bool changes = v->keep.by && v->keep.writes;
+    enum status st = changes ? be_alone(v, "one state is read in several steps") : ST_OK;
     if (st == ST_OK)
         v->keep.alone = 0;
     return st;

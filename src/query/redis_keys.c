@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/coll.h"
+#include "engine/keeper.h"
 #include "store/item_tables.h"
 
 #define PAGE_BYTES (1 << 20) /* of items in memory at a time */
@@ -60,7 +61,9 @@ static enum status read_keys(struct redis_walk *w)
     if (!w->key.p) {
         struct slice last = w->more_keys ? buf_slice(&w->after) : (struct slice){0};
         uint32_t rows = w->begun ? WALK_KEYS : 16;
-        enum status st = view_page_keys(v, w->db, &w->range, rows, &w->key_arena, &last, keep_key, w);
+        enum status st = view_one_state(v); /* of all pages, and of what is read of their keys */
+        if (st == ST_OK)
+            st = view_page_keys(v, w->db, &w->range, rows, &w->key_arena, &last, keep_key, w);
         w->more_keys = last.p != NULL;
         w->after.len = 0;
         buf_add_slice(&w->after, last); /* it outlives the page */

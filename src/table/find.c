@@ -352,7 +352,7 @@ static enum status walk_range(struct walk *w)
 /* Stretches of one order are of one state; over hashes, a row may move from one to another in between. */
 enum status find_goes_on(struct rows *r, const struct find *f)
 {
-    return f->index && r->table->schema.on_hashes ? view_read_kept(r->view) : ST_OK;
+    return f->index && r->table->schema.on_hashes ? view_one_state(r->view) : ST_OK;
 }
 
 /* ---- finds ---- */

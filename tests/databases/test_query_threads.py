@@ -104,3 +104,34 @@ def test_another_server_has_the_tables(fleet, alone):
     second = fleet.larder(*FEW_ROWS, data=alone)
     with second.connect() as client:
         assert rows(client("SQL", SUM)) == [[1500]]
+
+
+def test_keys_that_get_other_names_are_seen_once(fleet, data):
+    """In a transaction that writes as well, a query over keys reads pages and values of one state."""
+    two = [fleet.larder(data=data) for _ in range(2)]
+    keys, over, problems = 40, threading.Event(), []
+
+    def rename(number):
+        try:
+            with two[1].connect() as c:
+                while not over.is_set():
+                    c.pipeline([("RENAME", f"n:{i}", f"n:{i + keys}") for i in range(number, keys, 2)])
+                    c.pipeline([("RENAME", f"n:{i + keys}", f"n:{i}") for i in range(number, keys, 2)])
+        except Exception as e:  # noqa: BLE001
+            problems.append(e)
+
+    with two[0].connect() as c:
+        fill(c, keys)
+        threads = [threading.Thread(target=rename, args=(n,)) for n in range(2)]
+        for t in threads:
+            t.start()
+        try:
+            for _ in range(60):
+                told = c.pipeline([("INCR", "all"), ("SQL", f"SELECT count(*), count(value), ({SUM}) FROM larder_strings"
+                                                     " WHERE key LIKE 'n:%'")])[1]  # fmt: skip
+                assert rows(told.plain()) == [[keys, keys, keys]]
+        finally:
+            over.set()
+            for t in threads:
+                t.join()
+        assert not problems, problems

@@ -193,7 +193,7 @@ enum status hashes_missed(struct rows *r, struct slice name)
     if (st != ST_OK)
         return st;
     bool expired = row->type == ROW_HASH && row->expire_at > 0 && row->expire_at <= view_now(r->view);
-    return expired ? ST_OK : view_read_kept(r->view);
+    return expired ? ST_OK : view_one_state(r->view);
 }
 
 enum status hashes_version(struct rows *r, struct slice name, int64_t *ret)
