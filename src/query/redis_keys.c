@@ -64,6 +64,8 @@ static enum status read_keys(struct redis_walk *w)
         enum status st = view_one_state(v); /* of all pages, and of what is read of their keys */
         if (st == ST_OK)
             st = view_page_keys(v, w->db, &w->range, rows, &w->key_arena, &last, keep_key, w);
+        if (st != ST_OK)
+            return st;
         w->more_keys = last.p != NULL;
         w->after.len = 0;
         buf_add_slice(&w->after, last); /* it outlives the page */
