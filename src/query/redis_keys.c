@@ -68,7 +68,8 @@ static enum status read_keys(struct redis_walk *w)
             return st;
         w->more_keys = last.p != NULL;
         w->after.len = 0;
-        buf_add_slice(&w->after, last); /* it outlives the page */
+        if (last.p)
+            buf_add_slice(&w->after, last); /* it outlives the page */
         (void)query_count_rows(w->e, w->nkeys ? w->nkeys : 1);
         return st;
     }
