@@ -18,11 +18,14 @@
 #define READERS     3
 #define PATIENCE_US 60000000
 
+/* How often the tables are torn when somebody looks. */
+enum tears { NEVER, RARELY, OFTEN };
+
 static const struct mode {
     const char *name;
     struct journal_options journal;
     enum durability durability;
-    enum { NEVER, RARELY, OFTEN } tears; /* how often the tables are torn when somebody looks */
+    enum tears tears;
 } modes[] = {
     {"journal", {.max_bytes = 256 << 10, .lag_ms = 1000, .few_rows = 8}, DURABILITY_OFF, OFTEN},
     {"journal, always", {.max_bytes = 64 << 10, .lag_ms = 50}, DURABILITY_ALWAYS, RARELY},
@@ -191,7 +194,7 @@ static bool all_have_read(const struct reader *readers, int64_t sums, bool tears
 }
 
 /* The last reader is the control. */
-static void check_readers(struct reader *readers, int tears)
+static void check_readers(struct reader *readers, enum tears tears)
 {
     for (int i = 0; i < READERS; i++)
         atomic_store(&readers[i].stop, true);
