@@ -29,7 +29,7 @@
 #define TABLE_COLUMNS                                                                                        \
     ARRAY(OBJECT("\"name\",\"type\",\"not_null\",\"default\"",                                               \
                  "\"name\":" STRING ",\"type\":" STRING                                                      \
-                 ",\"not_null\":{\"type\":\"boolean\"},\"default\":{\"nullable\":true}"))
+                 ",\"not_null\":{\"type\":\"boolean\"},\"default\":{}"))
 #define TABLE_INDEXES                                                                                        \
     ARRAY(OBJECT("\"name\",\"unique\",\"columns\",\"state\"",                                                \
                  "\"name\":" STRING ",\"unique\":{\"type\":\"boolean\"},\"columns\":" PARTS                  \

@@ -15,7 +15,7 @@ USERS = "id TEXT, name TEXT, age INTEGER, INDEX by_age (age), INDEX by_name (nam
 
 @pytest.fixture
 def client(subjects):
-    with subjects("--sweep", "no").connect() as connection:
+    with subjects("--sweep", "no", "--databases", "16").connect() as connection:
         connection("FLUSHALL")
         connection("HELLO", 3)
         yield connection

@@ -10,7 +10,7 @@ START = 4_100_000_000_000
 
 @pytest.fixture
 def client(subjects):
-    with subjects("--sweep", "no").connect() as connection:
+    with subjects("--sweep", "no", "--databases", "16").connect() as connection:
         connection("FLUSHALL")
         connection("HELLO", 3)
         yield connection

@@ -34,7 +34,9 @@ def info(connection, *sections):
 # fields that expire; and what Redis does not have.
 FIELD_EXPIRY = b"hexpire hpexpire hexpireat hpexpireat httl hpttl hexpiretime hpexpiretime hpersist hsetex hgetex hgetdel"
 CONSISTENCY = b"larder.consistency larder.read larder.token"
-OURS = {b"client|setinfo", b"script|show", b"zrank", b"zrevrank", b"waitaof"} | set(FIELD_EXPIRY.split()) | set(CONSISTENCY.split())
+TABLES = b"table.create table.alter table.drop table.info table.list table.rebuild table.unparsed sql"
+ROWS = b"row.put row.update row.get row.mget row.del row.expire row.ttl row.pttl row.query"
+OURS = {b"client|setinfo", b"script|show", b"zrank", b"zrevrank", b"waitaof"} | set(b" ".join([FIELD_EXPIRY, CONSISTENCY, TABLES, ROWS]).split())
 OTHER_MEMBERS = {b"client", b"script"}
 
 

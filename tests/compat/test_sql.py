@@ -41,7 +41,7 @@ def rows_of(table):
 @pytest.fixture
 def client(subjects):
     """A connection with RESP3 to an empty server without a sweeper, which tests share."""
-    with subjects("--sweep", "no").connect() as connection:
+    with subjects("--sweep", "no", "--databases", "16").connect() as connection:
         connection("FLUSHALL")
         connection("HELLO", 3)
         yield connection

@@ -28,7 +28,7 @@ TYPES = (
 def server(request, subjects):
     """An empty server without a sweeper, which tests share."""
     options = ["--journal-max", request.param] if request.param else []
-    server = subjects("--sweep", "no", *options)
+    server = subjects("--sweep", "no", "--databases", "16", *options)
     with server.connect() as c:
         c("FLUSHALL")
         yield server
