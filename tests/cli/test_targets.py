@@ -139,6 +139,7 @@ class Terminal:
             text = re.sub(r"\bredis-cli\b", f"redis-cli --no-raw -p {self.port}", text)
             text = re.sub(r"\blocalhost:\d+", f"localhost:{self.http}", text)
             text = re.sub(r"^curl ", "curl -sS ", text)
+            text = re.sub(r"^build/release/larder sql ", f"build/release/larder sql --port {self.port} ", text)
             assert run(self.clone, text).splitlines() == shown
 
     def end(self):
