@@ -75,6 +75,7 @@ static bool replace_all(sqlite3_context *ctx, struct slice in, struct slice what
 {
     size_t max = (size_t)sqlite3_limit(sqlite3_context_db_handle(ctx), SQLITE_LIMIT_LENGTH, -1);
     const char *at;
+    buf_reserve(out, in.n + 1);
     while ((at = memmem(in.p, in.n, what.p, what.n))) {
         size_t before = (size_t)(at - in.p);
         if (out->len + before + by.n > max)
