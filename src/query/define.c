@@ -1,8 +1,6 @@
 /* Statements that change tables: CREATE, DROP and ALTER TABLE, CREATE and DROP INDEX. SQLite never sees them:
    they change schemas, as the commands of TABLE do, in the same transaction as the text's other statements.
  */
-#include "base/mem.h"
-#include "base/vec.h"
 #include "query/query_internal.h"
 #include "table/build/alter.h"
 #include "table/names.h"
@@ -69,39 +67,35 @@ static enum status alter(struct query_engine *e, const struct table *t, struct s
     return st;
 }
 
-/* The tables that have an index of a name. */
+/* The table that has an index of a name; found.p is NULL: none yet. */
 struct index_search {
-    struct arena *arena;
-    struct slice *tables;
-    size_t n, cap;
+    struct query_engine *e;
+    struct slice index, found;
 };
 
-static enum status keep_name(void *arg, struct slice name)
+static enum status look_for_index(void *arg, struct slice name)
 {
     struct index_search *s = arg;
-    VEC_PUSH(s->tables, s->n, s->cap) = arena_copy(s->arena, name);
+    const struct table *t;
+    enum status st = open_named(s->e, name, true, &t);
+    if (st != ST_OK || !t || schema_index(&t->schema, s->index) < 0)
+        return st;
+    if (s->found.p) {
+        (void)fault_set(&s->e->fault, FAULT_SQL, "several tables have an index %.*s: say ON which",
+                        FAULT_CUT(s->index));
+        return ST_STOP;
+    }
+    s->found = arena_copy(&s->e->arena, name);
     return ST_OK;
 }
 
 /* The one table of the database that has the index; NULL: none has, or several have (a fault). */
 static enum status table_of_index(struct query_engine *e, struct slice index, const struct table **ret)
 {
-    struct index_search s = {.arena = &e->arena};
-    struct slice found = {0};
-    enum status st = table_each(e->q->catalog, e->q->view, e->q->db, keep_name, &s);
+    struct index_search s = {.e = e, .index = index};
+    enum status st = table_each(e->q->catalog, e->q->view, e->q->db, look_for_index, &s);
     *ret = NULL;
-    for (size_t i = 0; st == ST_OK && i < s.n && e->fault.kind == FAULT_NONE; i++) {
-        const struct table *t;
-        st = open_named(e, s.tables[i], true, &t);
-        if (st != ST_OK || !t || schema_index(&t->schema, index) < 0)
-            continue;
-        if (found.p)
-            (void)fault_set(&e->fault, FAULT_SQL, "several tables have an index %.*s: say ON which",
-                            FAULT_CUT(index));
-        found = s.tables[i];
-    }
-    mem_free(s.tables);
-    return st == ST_OK && found.p && e->fault.kind == FAULT_NONE ? open_named(e, found, true, ret) : st;
+    return st == ST_OK && s.found.p && e->fault.kind == FAULT_NONE ? open_named(e, s.found, true, ret) : st;
 }
 
 static enum status create_index(struct query_engine *e, const struct ddl *d)

@@ -193,33 +193,30 @@ static int close_cursor(sqlite3_vtab_cursor *cursor)
     return SQLITE_OK;
 }
 
-struct name_list {
-    struct arena *arena;
-    struct slice *names;
-    size_t n, cap;
+struct filling {
+    struct listing *l;
+    list_fn *fn;
 };
 
-static enum status keep_name(void *arg, struct slice name)
+static enum status list_one(void *arg, struct slice name)
 {
-    struct name_list *l = arg;
-    VEC_PUSH(l->names, l->n, l->cap) = arena_copy(l->arena, name);
-    return ST_OK;
+    const struct filling *f = arg;
+    const struct query *q = f->l->e->q;
+    const struct table *t = NULL;
+    struct fault fault = {0};
+    if (!query_count_rows(f->l->e, 1))
+        return ST_STOP;
+    enum status st = table_open(q->catalog, q->view, q->db, name, &t, &fault);
+    if (st == ST_OK && t && fault.kind == FAULT_NONE)
+        f->fn(f->l, t);
+    return st;
 }
 
 static enum status fill(struct listing *l, list_fn *fn)
 {
     const struct query *q = l->e->q;
-    struct name_list names = {.arena = &l->arena};
-    enum status st = table_each(q->catalog, q->view, q->db, keep_name, &names);
-    for (size_t i = 0; st == ST_OK && i < names.n && query_count_rows(l->e, 1); i++) {
-        const struct table *t = NULL;
-        struct fault fault = {0};
-        st = table_open(q->catalog, q->view, q->db, names.names[i], &t, &fault);
-        if (st == ST_OK && t && fault.kind == FAULT_NONE)
-            fn(l, t);
-    }
-    mem_free(names.names);
-    return st;
+    struct filling f = {l, fn};
+    return table_each(q->catalog, q->view, q->db, list_one, &f);
 }
 
 static int filter(sqlite3_vtab_cursor *cursor, int number, const char *text, int argc, sqlite3_value **argv)

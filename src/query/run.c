@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "query/text.h"
 #include "query/query_internal.h"
+#include "table/bind.h"
 
 #define WRITER_ROWS     10   /* rows that a text may read for each that it may write */
 #define STATEMENT_STEPS 1000 /* what a statement counts for before it begins */
@@ -60,24 +61,6 @@ static bool hand_row(struct query_engine *e, sqlite3_stmt *stmt, const struct qu
 
 /* ---- one statement ---- */
 
-static int bind_one(sqlite3_stmt *stmt, int i, const struct value *v)
-{
-    switch (v->kind) {
-    case VALUE_NULL:
-        break;
-    case VALUE_INT:
-    case VALUE_BOOL:
-        return sqlite3_bind_int64(stmt, i, v->i);
-    case VALUE_REAL:
-        return sqlite3_bind_double(stmt, i, v->d);
-    case VALUE_TEXT:
-        return sqlite3_bind_text64(stmt, i, v->s.p ? v->s.p : "", v->s.n, SQLITE_STATIC, SQLITE_UTF8);
-    case VALUE_BLOB:
-        return sqlite3_bind_blob64(stmt, i, v->s.p ? v->s.p : "", v->s.n, SQLITE_STATIC);
-    }
-    return sqlite3_bind_null(stmt, i);
-}
-
 /* Each statement takes its arguments off the front of what is left. */
 static bool bind(struct query_engine *e, sqlite3_stmt *stmt, size_t *used)
 {
@@ -86,7 +69,7 @@ static bool bind(struct query_engine *e, sqlite3_stmt *stmt, size_t *used)
         return fault_set(&e->fault, FAULT_SQL, "the text has more parameters than the %zu arguments given",
                          e->q->nargs);
     for (int i = 1; i <= n; i++) {
-        int rc = bind_one(stmt, i, &e->q->args[*used + (size_t)i - 1]);
+        int rc = value_bind(stmt, i, &e->q->args[*used + (size_t)i - 1]);
         if (rc != SQLITE_OK) {
             statement_failed(e, rc);
             return false;

@@ -36,7 +36,7 @@ size_t catalog_bytes(const struct catalog *c);
 enum status table_open(struct catalog *c, struct view *v, uint32_t db, struct slice name,
                        const struct table **ret, struct fault *fault) MUST_CHECK;
 
-/* The names of a database's tables, in byte order. */
+/* The names of a database's tables, in byte order; fn may use the view. */
 typedef enum status table_name_fn(void *arg, struct slice name);
 enum status table_each(struct catalog *c, struct view *v, uint32_t db, table_name_fn *fn,
                        void *arg) MUST_CHECK;

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "base/mem.h"
+#include "table/bind.h"
 #include "table/text/ddl.h"
 
 /* Steps of SQLite's machine that one expression may take: more than any without loops needs. */
@@ -202,24 +203,6 @@ void checks_free(struct checks *c)
 
 /* ---- running ---- */
 
-static int bind(sqlite3_stmt *stmt, int at, const struct value *v)
-{
-    switch (v->kind) {
-    case VALUE_NULL:
-        return sqlite3_bind_null(stmt, at);
-    case VALUE_INT:
-    case VALUE_BOOL:
-        return sqlite3_bind_int64(stmt, at, v->i);
-    case VALUE_REAL:
-        return sqlite3_bind_double(stmt, at, v->d);
-    case VALUE_TEXT:
-        return sqlite3_bind_text64(stmt, at, v->s.n ? v->s.p : "", v->s.n, SQLITE_STATIC, SQLITE_UTF8);
-    case VALUE_BLOB:
-        return sqlite3_bind_blob64(stmt, at, v->s.n ? v->s.p : "", v->s.n, SQLITE_STATIC);
-    }
-    return SQLITE_MISUSE;
-}
-
 static bool bind_row(const struct checks *c, const struct check *item, const struct value *values,
                      struct fault *fault)
 {
@@ -231,7 +214,7 @@ static bool bind_row(const struct checks *c, const struct check *item, const str
             return fault_set(fault, FAULT_TOO_LONG,
                              "column %.*s has %zu bytes, a CHECK looks at no more than %d", FAULT_CUT(name),
                              v->s.n, CHECK_BYTES_MAX);
-        if (bind(item->stmt, (int)i + 1, v) != SQLITE_OK)
+        if (value_bind(item->stmt, (int)i + 1, v) != SQLITE_OK)
             return fault_set(fault, FAULT_CONSTRAINT, "column %.*s: %s", FAULT_CUT(name),
                              sqlite3_errmsg(c->db));
     }

@@ -122,20 +122,6 @@ def test_it_is_not_copied(table):
     assert table("COPY", "there", "people", "REPLACE") == 1 and table("GET", "people") == b"x"
 
 
-def test_it_is_watched_for_its_schema_and_not_for_its_rows(larder, table):
-    with larder.connect() as other:
-        table("WATCH", "people")
-        other("ROW.PUT", "people", "FIELDS", 1, "id", 77)
-        table("MULTI")
-        table("PING")
-        assert table("EXEC") == [b"PONG"]
-        table("WATCH", "people")
-        other("EXPIRE", "people", 1000)
-        table("MULTI")
-        table("PING")
-        assert table("EXEC") is None
-
-
 def test_it_survives_a_restart_and_a_crash(larder):
     with larder.connect() as c:
         create(c, "people")
