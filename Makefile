@@ -9,10 +9,11 @@ BINARY      = build/release/larder
 SECONDS    ?= 300
 POINTS     ?= 1000
 OPERATIONS ?= 1000000
+DRAWS      ?= 1000000
 STEP       ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test torture crash-long databases-long consistency-long tables-long bench bench-databases bench-servers soak count-instructions install uninstall lint format docs clean
+.PHONY: help run build check test torture crash-long numbers-long databases-long consistency-long tables-long bench bench-databases bench-servers soak count-instructions install uninstall lint format docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 20
@@ -38,9 +39,16 @@ torture: build ## kill servers and databases 1,000 times under load, and compare
 
 crash-long: build ## 1,000 simulated power losses, and kill -9 at every call (some minutes)
 	@cmake --preset dev > /dev/null
-	@cmake --build --preset dev --target crash_recorder crash_replay
+	@cmake --build --preset dev --target crash_recorder crash_replay redo_power_test
+	LARDER_REDO_TIMES=12 build/dev/tests/redo_power_test
 	LARDER_BINARY=$(CURDIR)/$(BINARY) LARDER_CRASH_POINTS=$(POINTS) LARDER_CRASH_KILL_STEP=$(STEP) /usr/bin/python3 -m pytest \
-	    -c tests/pytest.ini -p no:cacheprovider -s tests/crash/test_power.py tests/crash/test_kill.py tests/crash/test_windows.py
+	    -c tests/pytest.ini -p no:cacheprovider -s tests/crash/test_power.py tests/crash/test_kill.py tests/crash/test_renumbering.py \
+	    tests/crash/test_windows.py
+
+numbers-long: ## whether a million random draws from collections with holes are even (DRAWS=1000000)
+	@cmake --preset dev > /dev/null
+	@cmake --build --preset dev --target numbers_test
+	LARDER_TEST_DRAWS=$(DRAWS) build/dev/tests/numbers_test
 
 databases-long: build ## servers and databases that fail for minutes under 256 clients (SECONDS=300 on each)
 	LARDER_BINARY=$(CURDIR)/$(BINARY) LARDER_HOSTILE_SECONDS=$(SECONDS) LARDER_HOSTILE_CLIENTS=256 \

@@ -1,7 +1,7 @@
 /* The program: subcommands, and the wiring of a server. With sessions.c the only file that knows all modules.
 
-   Exit codes: 0 all is well, 1 it failed, 2 the command line or the configuration is wrong, 3 check found
-   something wrong with the database. */
+   Exit codes: 0 all is well, 1 it failed, 2 the command line or the configuration is wrong, 3 check or
+   selftest found something wrong with the database. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "admin/backup.h"
 #include "admin/check.h"
 #include "admin/migrate.h"
 #include "admin/salvage.h"
@@ -25,6 +26,7 @@
 #include "http/http_client.h"
 #include "query/query.h"
 #include "replica/urls.h"
+#include "selftest/selftest.h"
 #include "server/workers.h"
 #include "sessions.h"
 #include "sql/remote.h"
@@ -57,7 +59,15 @@ static int cmd_help(void)
         "  larder check [DATABASE]             check the tables and the integrity of a database\n"
         "  larder check --salvage[=skip]       give up what cannot be read of a damaged journal,\n"
         "                                      and keep a copy of it\n"
+        "  larder check --apply-log            bring the log beside a SQLite database into it, or give it "
+        "up\n"
+        "  larder check --discard-log          and keep a copy, when a server does not start on it\n"
+        "  larder backup FILE [DATABASE]       copy a SQLite database with everything acknowledged, also\n"
+        "                                      while it is served; --force replaces FILE\n"
         "  larder migrate [DATABASE]           create the tables of a database, or bring them up to date\n"
+        "  larder selftest --store URL         try in a scratch schema whether a database server does what\n"
+        "                                      Larder relies on; --load SECONDS, --json, --quiet,\n"
+        "                                      --no-mark\n"
         "  larder config [--markdown]          print a config file with every option and its default\n"
         "  larder commands                     print the commands it knows, as Markdown\n"
         "  larder sql [TEXT [ARGUMENT...]]     run SQL on a running server; without TEXT, a shell\n"
@@ -72,9 +82,8 @@ static int cmd_help(void)
         "but for options of Redis, which keep their unit.\n\n"
         "  --config FILE                       Read options from this file, too.\n");
     config_print_help(&out);
-    buf_addf(
-        &out,
-        "\nExit codes: 0 success, 1 failure, 2 wrong usage or configuration, 3 check found something.\n");
+    buf_addf(&out, "\nExit codes: 0 success, 1 failure, 2 wrong usage or configuration, 3 check or selftest "
+                   "found something.\n");
     return print(&out);
 }
 
@@ -117,6 +126,23 @@ static bool take_flag(int *argc, char **argv, const char *flag)
         return true;
     }
     return false;
+}
+
+/* Takes an argument and the number behind it off. False: what stands there is none up to `most`. */
+static bool take_seconds(int *argc, char **argv, const char *flag, double most, double *ret)
+{
+    for (int i = 0; i < *argc; i++) {
+        if (strcmp(argv[i], flag) != 0)
+            continue;
+        char *end = NULL;
+        *ret = i + 1 < *argc ? strtod(argv[i + 1], &end) : -1;
+        if (!end || end == argv[i + 1] || *end || !(*ret >= 0 && *ret <= most))
+            return false;
+        *argc -= 2;
+        memmove(argv + i, argv + i + 2, (size_t)(*argc - i) * sizeof *argv);
+        return true;
+    }
+    return true;
 }
 
 /* What was ignored of the environment, now that the log is where it should be. */
@@ -200,15 +226,46 @@ static int cmd_check(int argc, char **argv)
     struct config config;
     struct error err;
     bool sound = false;
-    bool skip = take_flag(&argc, argv, "--salvage=skip"), salvage = take_flag(&argc, argv, "--salvage");
-    int code = EXIT_SUCCESS;
+    static const struct {
+        const char *flag;
+        enum salvage_mode mode;
+    } ways[] = {{"--salvage", SALVAGE_PREFIX},
+                {"--salvage=skip", SALVAGE_SKIP},
+                {"--apply-log", SALVAGE_APPLY},
+                {"--discard-log", SALVAGE_DISCARD}};
+    int code = EXIT_SUCCESS, asked = 0;
+    enum salvage_mode mode = SALVAGE_PREFIX;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        if (!take_flag(&argc, argv, ways[i].flag))
+            continue;
+        mode = ways[i].mode;
+        asked++;
+    }
     if (load_for_store(&config, argc, argv, &err) != ST_OK)
         code = complain(err.text, EXIT_USAGE);
-    else if ((salvage || skip ? store_salvage(config.store, skip, stdout, &sound, &err)
-                              : store_check(config.store, stdout, &sound, &err)) != ST_OK)
+    else if (asked > 1)
+        code = complain("check takes one of --salvage, --apply-log and --discard-log", EXIT_USAGE);
+    else if ((asked ? store_salvage(config.store, mode, stdout, &sound, &err)
+                    : store_check(config.store, stdout, &sound, &err)) != ST_OK)
         code = complain(err.text, EXIT_FAILURE);
     else if (!sound)
         code = EXIT_FINDINGS;
+    config_release(&config);
+    return code;
+}
+
+static int cmd_backup(int argc, char **argv)
+{
+    struct config config;
+    struct error err;
+    bool force = take_flag(&argc, argv, "--force");
+    int code = EXIT_SUCCESS;
+    if (argc < 1 || argv[0][0] == '-')
+        return complain("backup needs the name of the copy: larder backup FILE", EXIT_USAGE);
+    if (load_for_store(&config, argc - 1, argv + 1, &err) != ST_OK)
+        code = complain(err.text, EXIT_USAGE);
+    else if (store_backup(config.store, argv[0], force, stdout, &err) != ST_OK)
+        code = complain(err.text, EXIT_FAILURE);
     config_release(&config);
     return code;
 }
@@ -228,6 +285,31 @@ static int cmd_migrate(int argc, char **argv)
     else
         printf("schema version %lld, %s\n", (long long)m.to,
                m.mended ? "its views and functions were made again" : "nothing to do");
+    config_release(&config);
+    return code;
+}
+
+static int cmd_selftest(int argc, char **argv)
+{
+    struct config config;
+    struct error err;
+    bool fit = false;
+    int code = EXIT_SUCCESS;
+    struct selftest_options o = {.json = take_flag(&argc, argv, "--json"),
+                                 .quiet = take_flag(&argc, argv, "--quiet"),
+                                 .mark = !take_flag(&argc, argv, "--no-mark"),
+                                 .load_s = 2,
+                                 .out = stdout};
+    if (!take_seconds(&argc, argv, "--load", 3600, &o.load_s))
+        return complain("--load takes a number of seconds, up to 3600", EXIT_USAGE);
+    if (load_for_store(&config, argc, argv, &err) != ST_OK)
+        return complain(err.text, EXIT_USAGE);
+    o.url = config.store;
+    enum status st = selftest_run(&o, &fit, &err);
+    if (st != ST_OK)
+        code = complain(err.text, st == ST_INVALID ? EXIT_USAGE : EXIT_FAILURE);
+    else if (!fit)
+        code = EXIT_FINDINGS;
     config_release(&config);
     return code;
 }
@@ -447,8 +529,12 @@ int main(int argc, char **argv)
         return cmd_version();
     if (strcmp(command, "check") == 0)
         return cmd_check(argc - 2, argv + 2);
+    if (strcmp(command, "backup") == 0)
+        return cmd_backup(argc - 2, argv + 2);
     if (strcmp(command, "migrate") == 0)
         return cmd_migrate(argc - 2, argv + 2);
+    if (strcmp(command, "selftest") == 0)
+        return cmd_selftest(argc - 2, argv + 2);
     if (strcmp(command, "config") == 0)
         return cmd_config(argc - 2, argv + 2);
     if (strcmp(command, "commands") == 0)

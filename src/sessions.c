@@ -27,6 +27,7 @@ static struct store_options store_options(const struct config *c)
         .lease_ms = (uint32_t)c->exclusive_lease_ms,
         .replay = journal_replay,
         .use = (enum store_use)c->read_only,
+        .accept_untested = c->accept_untested,
     };
 }
 
@@ -47,6 +48,8 @@ static enum status open_store(const struct config *c, struct sessions *s, bool j
 {
     struct store_options options = store_options(c);
     const struct journal_options journal = {.max_bytes = c->journal_max,
+                                            .log_max = c->log_max,
+                                            .wal_max = c->wal_max,
                                             .lag_ms = (uint32_t)c->apply_lag_ms,
                                             .few_rows = FEW_ROWS,
                                             .lock_ms = (uint32_t)c->busy_timeout_ms,

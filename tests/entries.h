@@ -15,8 +15,8 @@ static inline bool same_ref(const struct item_ref *a, const struct item_ref *b)
 static inline bool same_key(const struct key_row *a, const struct key_row *b)
 {
     return a->seq == b->seq && a->db == b->db && slice_eq(a->key, b->key) && a->type == b->type &&
-           a->id == b->id && a->size == b->size && a->first == b->first && slice_eq(a->value, b->value) &&
-           a->version == b->version && a->expire_at == b->expire_at;
+           a->id == b->id && a->size == b->size && a->first == b->first && a->numbers == b->numbers &&
+           slice_eq(a->value, b->value) && a->version == b->version && a->expire_at == b->expire_at;
 }
 
 /* By bits: -0.0 is not 0. */
@@ -38,6 +38,13 @@ static inline bool same_entry(const struct journal_entry *a, const struct journa
                a->item.ord == b->item.ord;
     case JOURNAL_LOST:
         return same_ref(&a->lost, &b->lost);
+    case JOURNAL_RANGE:
+        return a->range.table == b->range.table && a->range.id == b->range.id &&
+               a->range.order == b->range.order && a->range.min == b->range.min &&
+               a->range.max == b->range.max && same_score(a->range.min_score, b->range.min_score) &&
+               same_score(a->range.max_score, b->range.max_score) &&
+               slice_eq(a->range.min_name, b->range.min_name) &&
+               slice_eq(a->range.max_name, b->range.max_name);
     case JOURNAL_TRASH:
         return a->trash.id == b->trash.id && a->trash.type == b->trash.type;
     case JOURNAL_DB:
@@ -65,6 +72,10 @@ static inline void encode_entry(struct buf *out, const struct journal_entry *e)
     case JOURNAL_LOST:
         c.gone = &e->lost;
         c.ngone = 1;
+        break;
+    case JOURNAL_RANGE:
+        c.ranges = &e->range;
+        c.nranges = 1;
         break;
     case JOURNAL_TRASH:
         c.trash = &e->trash;

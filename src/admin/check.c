@@ -51,6 +51,8 @@ void check_add_text(struct buf *out, const char *pattern, enum item_table t)
         buf_add(out, p, (size_t)(brace - p));
         if (strncmp(brace, "{table}", 7) == 0)
             buf_addf(out, "%s", item_tables[t].name);
+        else if (strncmp(brace, "{key}", 5) == 0)
+            buf_addf(out, "%s", item_tables[t].key);
         else if (strncmp(brace, "{ord}", 5) == 0)
             buf_addf(out, "%s", item_tables[t].columns[COLUMN_ORD]);
         else
@@ -124,7 +126,7 @@ enum status store_check(const char *url, FILE *out, bool *ret_ok, struct error *
     if (!comparable)
         fprintf(out, "the tables have a part of what the journal says, and were not checked\n");
     if (in_journal)
-        fprintf(out, "a server will not start on this journal: see larder check --salvage\n");
+        fprintf(out, "a server will not start on this: see larder check --salvage\n");
     if (total)
         fprintf(out, "%" PRIu64 " %s\n", total, total == 1 ? "finding" : "findings");
     return ST_OK;

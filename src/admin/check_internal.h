@@ -6,6 +6,7 @@
 
 #include "admin/check.h"
 #include "base/buf.h"
+#include "journal/redo_state.h"
 #include "sql/sqlite.h"
 #include "store/item_tables.h"
 #include "store/journal_rows.h"
@@ -16,6 +17,9 @@
 #define CHECK_HIDDEN_DB "2147483647"
 _Static_assert(STORE_HIDDEN_DB == 2147483647u, "CHECK_HIDDEN_DB is the same number");
 
+/* A key row k whose items have no numbers, and that says below which they are. */
+#define CHECK_NUMBERS "(k.numbers <> 0 AND k.type NOT IN (2, 4, 5))"
+
 /* A database that is being looked at, in a transaction. */
 struct check_session {
     struct sqlite *sql;  /* NULL: a database server's */
@@ -23,6 +27,11 @@ struct check_session {
     struct journal_state state;
     int64_t pending; /* rows of the journal that are not in the tables */
     bool owned;      /* no server has the database: the transaction may write */
+    /* Of a file: the log beside it, how many groups in it are not in the tables, and, unless it is ST_OK, why
+       a server would not start on it. */
+    struct redo_state redo;
+    int64_t in_log;
+    struct error refused;
 };
 
 /* Opens a database of this version, for this process alone (ST_LOCKED) or to read, and begins. */
@@ -41,9 +50,9 @@ enum status remote_check_tables(struct check_session *s, FILE *out, uint64_t *re
 /* Rolls back what has not been committed. */
 void check_close(struct check_session *s);
 
-/* Reads the rows of the journal that are pending, prints what is wrong with them, and, when the session is
-   owned, brings them into the tables within the transaction. *ret_comparable: the tables say one thing
-   now. */
+/* Reads the rows of the journal and the groups of the log that are pending, prints what is wrong with them,
+   and, when the session is owned, brings them into the tables within the transaction. *ret_comparable: the
+   tables say one thing now. */
 enum status check_journal(struct check_session *s, FILE *out, uint64_t *ret_found, bool *ret_comparable,
                           struct error *err) MUST_CHECK;
 
@@ -58,14 +67,14 @@ struct table_check {
     struct check check;
 };
 
-/* The words of a kind of database. In numbered and orphans, {table}, {ord} and {type} stand for an item
-   table, its column of numbers and the type of its keys. */
+/* The words of a kind of database. In numbered and orphans, {table}, {key}, {ord} and {type} stand for an
+   item table, its columns of names and of numbers, and the type of its keys. */
 struct check_texts {
     const struct check *of_keys; /* and of databases: asked first */
     size_t nkeys;
     const struct table_check *of_tables; /* what only one table has to say */
     size_t ntables;
-    /* Of tables that number their items: as many as the key's size says, without gaps. */
+    /* Of tables that number their items: as many as the key's size says, see key_row.numbers. */
     const char *numbered;
     const char *orphans; /* items that no key row refers to and that are not in the trash */
 };
@@ -89,7 +98,7 @@ enum status check_one(const char *title, const char *text, check_ask_fn *ask, vo
 enum status check_all(const struct check_texts *k, check_ask_fn *ask, void *arg, struct findings *f,
                       struct error *err) MUST_CHECK;
 
-/* Adds a text about an item table, whose name, column and type take the place of {table}, {ord} and
+/* Adds a text about an item table, whose name, columns and type take the place of {table}, {key}, {ord} and
    {type}. */
 void check_add_text(struct buf *out, const char *pattern, enum item_table t);
 

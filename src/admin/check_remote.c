@@ -15,13 +15,15 @@
 
 #define ROW "'key row ' || k.seq || ' '"
 
-/* The items of a collection: as many as its row says, numbered from 0 without a gap. */
+/* The items of a collection: as many as its row says, each with a number of its own below what that says. */
 static const char numbered[] =
     "SELECT " ROW " || 'has size ' || k.size || ', but ' || coalesce(s.n, 0) || ' items, numbered '"
-    " || coalesce(s.lo, 0) || ' to ' || coalesce(s.hi, 0) FROM larder_key AS k LEFT JOIN"
+    " || coalesce(s.lo, 0) || ' to ' || coalesce(s.hi, 0) || ', ' || coalesce(s.d, 0) || ' numbers of '"
+    " || coalesce(nullif(k.numbers, 0), k.size) FROM larder_key AS k LEFT JOIN"
     " (SELECT id, count(*) AS n, count(DISTINCT {ord}) AS d, min({ord}) AS lo, max({ord}) AS hi FROM {table}"
     "  GROUP BY id) AS s ON s.id = k.id WHERE k.type = {type} AND (s.n IS NULL OR s.n <> k.size"
-    " OR s.d <> k.size OR s.lo <> 0 OR s.hi <> k.size - 1)";
+    " OR s.d <> k.size OR s.lo < 0 OR s.hi >= coalesce(nullif(k.numbers, 0), k.size)"
+    " OR (k.numbers <> 0 AND k.numbers <= k.size))";
 
 /* Items that no key row refers to and that are not in the trash. */
 static const char orphans[] =
@@ -59,6 +61,7 @@ static const struct check of_keys[] = {
     {"key rows",
      "SELECT " ROW " || CASE WHEN k.type NOT BETWEEN 0 AND 6 THEN 'has the unknown type ' || k.type"
      "  WHEN k.expire_at < -1 THEN 'has the impossible expiry ' || k.expire_at"
+     "  WHEN " CHECK_NUMBERS " THEN 'has numbers below ' || k.numbers || ', and no items that have any'"
      "  WHEN k.type = 0 AND k.id <> 0 THEN 'is deleted and has items'"
      "  WHEN k.id = 0 AND k.type >= 2 THEN 'is a collection without an id'"
      "  WHEN k.type = 6 AND k.expire_at <> -1 THEN 'is a table with a size'"
@@ -67,6 +70,7 @@ static const struct check of_keys[] = {
      "  OR (k.type = 0 AND k.expire_at <> -1) OR (k.type <> 0 AND k.expire_at = -1)"
      "  OR (k.type = 0 AND k.id <> 0) OR (k.type BETWEEN 2 AND 6 AND k.id = 0)"
      "  OR (k.type BETWEEN 2 AND 5 AND k.size < 1) OR (k.type = 6 AND (k.size <> 0 OR k.first <> 0))"
+     "  OR " CHECK_NUMBERS
      " UNION ALL SELECT count(*) || ' keys share id ' || id FROM larder_key WHERE id <> 0"
      "  GROUP BY id HAVING count(*) > 1"
      " UNION ALL SELECT " ROW " || 'refers to id ' || k.id || ', which is in the trash'"
@@ -107,7 +111,7 @@ static const struct check_texts questions = {
     .orphans = orphans,
 };
 
-/* Rows are older than what the sequence says: it gives out blocks, and never goes back. */
+/* Rows are older than what numbers blocks: it gives none out twice, and never goes back. */
 static const char *const sequence_text[REMOTE_DIALECTS] = {
     [REMOTE_POSTGRES] =
      "SELECT 'key row ' || max(seq) || ' has a number which was never given out' FROM larder_key"
@@ -115,7 +119,8 @@ static const char *const sequence_text[REMOTE_DIALECTS] = {
      "  THEN coalesce(pg_sequence_last_value('larder_seq') + " STR(REMOTE_SEQ_BLOCK) ", 1) END",
     [REMOTE_MARIADB] =
      "SELECT 'key row ' || max(seq) || ' has a number which was never given out' FROM larder_key"
-     " HAVING max(seq) >= GREATEST((SELECT next_not_cached_value FROM larder_seq),"
+     " HAVING max(seq) >= GREATEST((SELECT (t.auto_increment - 1) * " STR(REMOTE_SEQ_BLOCK) " + 1"
+     "   FROM information_schema.tables AS t WHERE t.table_schema = DATABASE() AND t.table_name = 'larder_block'),"
      "  coalesce((SELECT CAST(value AS SIGNED) FROM larder_meta WHERE name = 'next_seq'), 0))",
 };
 

@@ -1,8 +1,9 @@
-/* A database for check to look at, and its journal.
+/* A database for check to look at, its journal, and the log beside a file.
 
-   After a crash the journal may hold changes that are not in the tables, or only half. Then the database is
-   taken as a server would take it, the journal is brought into the tables within one transaction, everything
-   is looked at within that, and it is rolled back: the next server finds what it would have found. */
+   After a crash the journal and the log may hold changes that are not in the tables, or only half. Then the
+   database is taken as a server would take it, the journal is brought into the tables within one transaction,
+   everything is looked at within that, and it is rolled back: the next server finds what it would have found.
+ */
 #include <inttypes.h>
 #include <time.h>
 
@@ -16,6 +17,7 @@
 #define CACHE_BYTES (16u << 20)
 #define BUSY_MS     5000
 #define PATIENCE_US 10000000 /* how long a server may be busy */
+#define LATE_US     (PATIENCE_US / 2)
 #define RETRY_MS    20
 
 /* ---- opening ---- */
@@ -34,6 +36,33 @@ static enum status count_pending(struct check_session *s, struct error *err)
     s->pending = st == ST_OK && row ? sqlite_column_i64(q, 0) : 0;
     sqlite_finalize(q);
     return st;
+}
+
+static enum status count_group(void *arg, const struct redo_record *r)
+{
+    (void)r;
+    ++*(int64_t *)arg;
+    return ST_OK;
+}
+
+/* What is wrong with the log is no reason to look at nothing. Beside a server it may be a moment's: segments
+   are given up while we read. */
+static enum status count_log(struct check_session *s, const char *url, struct error *err)
+{
+    struct redo_found found;
+    enum redo_verdict verdict;
+    struct error *why = &s->refused;
+    enum status st = redo_state_read(s->store, &s->redo, err);
+    if (st != ST_OK)
+        return st;
+    s->in_log = 0;
+    st = redo_find(s->redo.file.path, s->redo.known ? &s->redo.id : NULL, &found, why);
+    if (st == ST_OK)
+        st = redo_judge(&s->redo, &found, url, &verdict, why);
+    if (st == ST_OK && verdict == REDO_OURS)
+        st = redo_each(s->redo.file.path, &s->redo.id, s->redo.applied, count_group, &s->in_log, why);
+    why->code = st;
+    return ST_OK;
 }
 
 void check_close(struct check_session *s)
@@ -65,6 +94,8 @@ enum status check_open(const char *url, bool owned, struct check_session *ret, s
         st = schema_verify(s.sql, err);
     if (st == ST_OK)
         st = count_pending(&s, err);
+    if (st == ST_OK)
+        st = count_log(&s, url, err);
     if (st != ST_OK)
         check_close(&s);
     else
@@ -86,12 +117,20 @@ static enum status say_why_writing(enum status st, struct error *err)
         err, st, "the journal has changes that are not in the tables; to check them takes writing: %s", why);
 }
 
+/* Whether the tables say one thing as they are. A log that cannot be read is looked at again beside a server,
+   for as long as there is time. */
+static bool is_settled(const struct check_session *s, bool served, bool late)
+{
+    bool nothing_waits = s->pending == 0 && s->in_log == 0;
+    return s->state.applying == 0 && (served || nothing_waits) && (late || s->refused.code == ST_OK);
+}
+
 enum status check_open_settled(const char *url, struct check_session *ret, struct error *err)
 {
     int64_t until = clock_mono_us() + PATIENCE_US;
     for (bool served = false;; served = true) {
         enum status st = check_open(url, false, ret, err);
-        if (st != ST_OK || (ret->state.applying == 0 && (served || ret->pending == 0)))
+        if (st != ST_OK || is_settled(ret, served, served && clock_mono_us() > until - LATE_US))
             return st;
         check_close(ret); /* a process opens a database once */
         st = check_open(url, true, ret, err);
@@ -151,6 +190,40 @@ static void print_summary(const struct check_session *s, const struct reading *r
     fflush(r->out);
 }
 
+static enum status read_group(void *arg, const struct redo_record *g)
+{
+    struct reading *r = arg;
+    struct error err;
+    if (g->kind == REDO_OUTSIZED)
+        find(r, "the tables lack a value that was too large for the log, which says that they have it");
+    else if (replay_row(r->mem, g->seq, g->payload, &err) != ST_OK)
+        find(r, err.text);
+    return ST_OK;
+}
+
+/* Beside a server there may be more of them by now, or fewer; what it has was looked at when it was counted.
+ */
+static enum status check_log(struct check_session *s, struct reading *r, struct error *err)
+{
+    enum status st = ST_OK;
+    uint64_t before = r->found;
+    r->found = 0;
+    fprintf(r->out, "log ... ");
+    fflush(r->out);
+    if (s->refused.code != ST_OK)
+        find(r, s->refused.text);
+    else if (s->in_log && s->owned)
+        st = redo_each(s->redo.file.path, &s->redo.id, s->redo.applied, read_group, r, err);
+    if (st == ST_OK && r->found == 0 && s->in_log == 0)
+        fprintf(r->out, "ok, nothing to be applied\n");
+    else if (st == ST_OK && r->found == 0)
+        fprintf(r->out, "ok, %" PRId64 " %s to be applied%s\n", s->in_log,
+                s->in_log == 1 ? "group" : "groups", s->owned ? "" : " by the server");
+    fflush(r->out);
+    r->found += before;
+    return st;
+}
+
 enum status check_journal(struct check_session *s, FILE *out, uint64_t *ret_found, bool *ret_comparable,
                           struct error *err)
 {
@@ -159,6 +232,8 @@ enum status check_journal(struct check_session *s, FILE *out, uint64_t *ret_foun
     fflush(out);
     enum status st = store_journal_each(s->store, read_row, &r, err);
     print_summary(s, &r, st);
+    if (st == ST_OK && s->sql)
+        st = check_log(s, &r, err);
     bool whole = st == ST_OK && r.found == 0;
     if (whole && s->owned)
         st = replay_apply(s->store, r.mem, err);

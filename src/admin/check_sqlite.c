@@ -7,12 +7,15 @@
 /* A key as a finding shows it. */
 #define KEY "'key ' || quote(CAST(substr(k.key, 1, 60) AS TEXT)) || ' (seq ' || k.seq || ')'"
 
-/* The items of a collection: as many as its row says, numbered from 0 without a gap. */
+/* The items of a collection: as many as its row says, each with a number of its own below what that says. */
 static const char numbered[] =
     "SELECT " KEY " || ': its size is ' || k.size || ', but ' || (SELECT count(*) || ' items are numbered '"
-    "  || coalesce(min({ord}), '-') || ' to ' || coalesce(max({ord}), '-') FROM {table} WHERE id = k.id)"
-    " FROM larder_key AS k WHERE k.type = {type} AND (k.size, k.size, 0, k.size - 1) IS NOT"
-    " (SELECT count(*), count(DISTINCT {ord}), min({ord}), max({ord}) FROM {table} WHERE id = k.id)";
+    "  || coalesce(min({ord}), '-') || ' to ' || coalesce(max({ord}), '-') || ', ' || count(DISTINCT {ord})"
+    "  || ' numbers of ' || coalesce(nullif(k.numbers, 0), k.size) FROM {table} WHERE id = k.id)"
+    " FROM larder_key AS k WHERE k.type = {type} AND ((k.size, k.size, 1) IS NOT"
+    " (SELECT count(*), count(DISTINCT {ord}), min({ord}) >= 0"
+    "   AND max({ord}) < coalesce(nullif(k.numbers, 0), k.size) FROM {table} WHERE id = k.id)"
+    "  OR (k.numbers <> 0 AND k.numbers <= k.size))";
 
 /* Items that no key row refers to and that are not in the trash. */
 static const char orphans[] = "SELECT 'id ' || id || ' has rows in {table}, but no key refers to it'"
@@ -48,6 +51,7 @@ static const struct check of_keys[] = {
      "SELECT " KEY " || CASE WHEN k.type NOT BETWEEN 0 AND 6 THEN ' has the unknown type ' || k.type"
      "  WHEN k.expire_at < -1 THEN ' has the impossible expiry ' || k.expire_at"
      "  WHEN (k.type = 0) <> (k.expire_at = -1) THEN ' is half deleted'"
+     "  WHEN " CHECK_NUMBERS " THEN ' has numbers below ' || k.numbers || ', and no items that have any'"
      "  WHEN k.type = 0 THEN ' is deleted and has items'"
      "  WHEN k.id = 0 THEN ' is a collection without an id'"
      "  WHEN k.type = 6 THEN ' is a table with a size'"
@@ -56,6 +60,7 @@ static const struct check of_keys[] = {
      "  OR (k.type = 0) <> (k.expire_at = -1) OR (k.type = 0 AND k.id <> 0)"
      "  OR (k.type BETWEEN 2 AND 6 AND k.id = 0)"
      "  OR (k.type BETWEEN 2 AND 5 AND k.size < 1) OR (k.type = 6 AND (k.size <> 0 OR k.first <> 0))"
+     "  OR " CHECK_NUMBERS
      " UNION ALL SELECT count(*) || ' keys share id ' || id FROM larder_key WHERE id <> 0"
      "  GROUP BY id HAVING count(*) > 1"
      " UNION ALL SELECT " KEY " || ' refers to id ' || k.id || ', which is in the trash'"

@@ -11,7 +11,8 @@
 #include "journal/replay.h"
 #include "sql/remote.h"
 
-#define SHOWN_KEYS  10 /* of each row that is left out */
+#define SHOWN_ROWS  20 /* that are left out */
+#define SHOWN_KEYS  10 /* of each of them */
 #define SHOWN_BYTES 60 /* of each of them */
 
 /* ---- reading ---- */
@@ -40,8 +41,7 @@ static enum status judge(struct slice row, struct error *why)
     return st;
 }
 
-/* Keeps what is wrong with a row: a text for every database. */
-static void note_damage(struct salvage_row *r, const struct error *why)
+void salvage_note_damage(struct salvage_row *r, const struct error *why)
 {
     r->damaged = true;
     snprintf(r->why, sizeof r->why, "%.*s", (int)sizeof r->why - 1, why->text);
@@ -58,15 +58,17 @@ static enum status look(struct salvage *v, struct error *err)
         struct salvage_row *r = &v->rows[i];
         struct slice bytes;
         struct error why;
-        enum status read = v->ops->read(v, r->seq, &bytes, &why);
-        if (read == ST_IO) {
-            *err = why;
-            return read;
+        if (!r->damaged) {
+            enum status read = v->ops->read(v, r->seq, &bytes, &why);
+            if (read == ST_IO) {
+                *err = why;
+                return read;
+            }
+            r->unreadable = read != ST_OK;
+            if (!r->unreadable && judge(bytes, &why) == ST_OK)
+                continue;
+            salvage_note_damage(r, &why);
         }
-        r->unreadable = read != ST_OK;
-        if (!r->unreadable && judge(bytes, &why) == ST_OK)
-            continue;
-        note_damage(r, &why);
         fprintf(v->out, "row %" PRId64 " is damaged: %s\n", r->seq, r->why);
         v->damaged++;
     }
@@ -74,9 +76,9 @@ static enum status look(struct salvage *v, struct error *err)
 }
 
 /* Decides which rows are left out. */
-static void choose(struct salvage *v, bool skip)
+static void choose(struct salvage *v)
 {
-    bool behind = false;
+    bool behind = v->mode == SALVAGE_DISCARD, skip = v->mode == SALVAGE_SKIP;
     for (size_t i = 0; i < v->nrows; i++) {
         struct salvage_row *r = &v->rows[i];
         behind |= r->damaged;
@@ -137,7 +139,7 @@ static void print_keys(struct salvage *v, const struct salvage_row *r, struct ke
 }
 
 /* Copies a row, and the keys that it changes so far as it can be read. */
-static enum status copy_row(struct salvage *v, const struct salvage_row *r, struct error *err)
+static enum status copy_row(struct salvage *v, const struct salvage_row *r, bool show, struct error *err)
 {
     struct slice bytes = SLICE("");
     struct journal_entry e;
@@ -155,7 +157,7 @@ static enum status copy_row(struct salvage *v, const struct salvage_row *r, stru
         VEC_PUSH(keys, n, cap) = (struct key_ref){e.key.db, e.key.key};
         st = v->ops->copy_key(v, r, &e.key, type_name(e.key.type), err);
     }
-    if (st == ST_OK)
+    if (st == ST_OK && show)
         print_keys(v, r, keys, n);
     mem_free(keys);
     return st;
@@ -163,13 +165,18 @@ static enum status copy_row(struct salvage *v, const struct salvage_row *r, stru
 
 static enum status copy_out(struct salvage *v, const char *url, struct error *err)
 {
+    if (v->left_out == 0)
+        return ST_OK;
     enum status st = v->ops->copy_begin(v, url, err);
     if (st == ST_OK)
         fprintf(v->out, "left out: %zu of %zu %s, which %s these keys:\n", v->left_out, v->nrows,
                 v->nrows == 1 ? "row" : "rows", v->left_out == 1 ? "changes" : "change");
+    size_t copied = 0;
     for (size_t i = 0; st == ST_OK && i < v->nrows; i++)
         if (v->rows[i].left_out)
-            st = copy_row(v, &v->rows[i], err);
+            st = copy_row(v, &v->rows[i], ++copied <= SHOWN_ROWS, err);
+    if (st == ST_OK && copied > SHOWN_ROWS)
+        fprintf(v->out, "  and %zu more\n", copied - SHOWN_ROWS);
     return st == ST_OK ? v->ops->copy_end(v, err) : st;
 }
 
@@ -190,7 +197,7 @@ static enum status apply_rest(struct salvage *v, struct error *err)
     if (st == ST_OK)
         st = replay_apply(v->session.store, m, err);
     memtable_free(m);
-    if (st == ST_OK) /* of those left out, too: no number comes again */
+    if (st == ST_OK && v->nrows) /* of those left out, too: no number comes again */
         st = store_journal_applied(v->session.store, v->rows[v->nrows - 1].seq, err);
     if (st == ST_OK)
         st = v->ops->tidy(v, err);
@@ -200,19 +207,22 @@ static enum status apply_rest(struct salvage *v, struct error *err)
     return st;
 }
 
-static enum status salvage(struct salvage *v, const char *url, bool skip, bool *ret_ok, struct error *err)
+static enum status salvage(struct salvage *v, const char *url, bool *ret_ok, struct error *err)
 {
     uint64_t found = 0;
+    bool asked = v->mode == SALVAGE_APPLY || v->mode == SALVAGE_DISCARD;
     enum status st = look(v, err);
     if (st != ST_OK)
         return st;
     *ret_ok = true;
-    if (v->damaged == 0) {
+    if (v->damaged && v->mode == SALVAGE_APPLY)
+        return error_set(err, ST_CORRUPT, "it cannot be applied as a whole: see larder check --salvage");
+    if (v->damaged == 0 && !asked) {
         fprintf(v->out, "nothing is damaged: %zu %s to be applied by the next server\n", v->nrows,
                 v->nrows == 1 ? "row" : "rows");
         return ST_OK;
     }
-    choose(v, skip);
+    choose(v);
     st = copy_out(v, url, err);
     if (st == ST_OK)
         st = apply_rest(v, err);
@@ -224,13 +234,16 @@ static enum status salvage(struct salvage *v, const char *url, bool skip, bool *
     return st;
 }
 
-enum status store_salvage(const char *url, bool skip, FILE *out, bool *ret_ok, struct error *err)
+enum status store_salvage(const char *url, enum salvage_mode mode, FILE *out, bool *ret_ok, struct error *err)
 {
+    if (remote_is_url(url) && (mode == SALVAGE_APPLY || mode == SALVAGE_DISCARD))
+        return error_set(err, ST_INVALID, "only an SQLite database has a log beside it");
     struct salvage *v = remote_is_url(url) ? salvage_new_remote() : salvage_new_sqlite();
+    v->mode = mode;
     v->out = out;
     enum status st = check_open(url, true, &v->session, err);
     if (st == ST_OK)
-        st = salvage(v, url, skip, ret_ok, err);
+        st = salvage(v, url, ret_ok, err);
     struct check_session session = v->session;
     mem_free(v->rows);
     v->ops->free(v);

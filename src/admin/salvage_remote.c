@@ -78,6 +78,17 @@ static const char trash_databases[] =
     " AND NOT EXISTS (SELECT 1 FROM larder_db AS d WHERE d.number = k.db)"
     " AND NOT EXISTS (SELECT 1 FROM larder_trash AS t WHERE t.id = k.db AND t.type = 100)";
 
+/* Numbers of items that two of a collection have, and rows of keys that say something else of them. */
+static const char *const renumber[REMOTE_DIALECTS][2] = {
+    [REMOTE_POSTGRES] = {SALVAGE_TWINS_APART, SALVAGE_COUNT_ANEW},
+    [REMOTE_MARIADB] = {
+        "UPDATE {table} AS i JOIN " SALVAGE_TWINS " ON i.id = w.id AND i.{key} = w.name"
+        " SET i.{ord} = w.fresh WHERE w.twin > 1",
+        "UPDATE larder_key AS k JOIN " SALVAGE_COUNTS " ON k.id = w.id"
+        " SET k.numbers = " SALVAGE_NUMBERS ", k.size = w.n WHERE " SALVAGE_UNFIT,
+    },
+};
+
 /* Before and behind what is above every id. */
 static const char *const next_id[REMOTE_DIALECTS][2] = {
     [REMOTE_POSTGRES] = {"UPDATE larder_meta SET value = greatest(value::bigint, ", ")::text WHERE name = 'next_id'"},
@@ -221,6 +232,10 @@ static enum status server_tidy(struct salvage *v, struct error *err)
     for (int t = 0; t < ITEM_TABLES; t++) {
         check_add_text(&text, trash_items, (enum item_table)t);
         add_composed(s->conn, &text);
+        for (int i = 0; item_numbered((enum item_table)t) && i < 2; i++) {
+            check_add_text(&text, renumber[s->conn->dialect][i], (enum item_table)t);
+            add_composed(s->conn, &text);
+        }
     }
     remote_add_text(s->conn, "DELETE FROM larder_count");
     remote_add_text(s->conn, "DELETE FROM larder_journal");

@@ -71,6 +71,15 @@ struct slice arena_copy(struct arena *a, struct slice s)
     return (struct slice){p, s.n};
 }
 
+struct slice arena_next(struct arena *a, struct slice s)
+{
+    char *next = arena_alloc(a, s.n + 1);
+    if (s.n)
+        memcpy(next, s.p, s.n);
+    next[s.n] = '\0';
+    return slice_of(next, s.n + 1);
+}
+
 void arena_adopt(struct arena *a, struct arena *from)
 {
     if (!a->blocks) {

@@ -18,6 +18,9 @@ struct arena {
 void *arena_alloc(struct arena *a, size_t n) __attribute__((returns_nonnull));
 struct slice arena_copy(struct arena *a, struct slice s);
 
+/* The first byte string behind s: the same with a NUL behind it. */
+struct slice arena_next(struct arena *a, struct slice s);
+
 /* Takes over all that `from` holds: it lives as long as what a holds. */
 void arena_adopt(struct arena *a, struct arena *from);
 

@@ -15,9 +15,9 @@ static uint32_t by_table(uint32_t crc, const unsigned char *p, size_t n)
     return crc;
 }
 
-uint32_t crc32c_portable(struct slice s)
+uint32_t crc32c_portable(uint32_t crc, struct slice s)
 {
-    return ~by_table(~0u, (const unsigned char *)s.p, s.n);
+    return ~by_table(~crc, (const unsigned char *)s.p, s.n);
 }
 
 #if defined(__x86_64__)
@@ -37,18 +37,23 @@ __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, c
     return crc;
 }
 
-uint32_t crc32c(struct slice s)
+uint32_t crc32c_more(uint32_t crc, struct slice s)
 {
     if (!__builtin_cpu_supports("sse4.2"))
-        return crc32c_portable(s);
-    return ~by_instruction(~0u, (const unsigned char *)s.p, s.n);
+        return crc32c_portable(crc, s);
+    return ~by_instruction(~crc, (const unsigned char *)s.p, s.n);
 }
 
 #else
 
-uint32_t crc32c(struct slice s)
+uint32_t crc32c_more(uint32_t crc, struct slice s)
 {
-    return crc32c_portable(s);
+    return crc32c_portable(crc, s);
 }
 
 #endif
+
+uint32_t crc32c(struct slice s)
+{
+    return crc32c_more(0, s);
+}

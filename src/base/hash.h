@@ -8,4 +8,8 @@
 
 uint64_t hash_bytes(struct slice s, uint64_t salt);
 
+/* Of places that this program gives out, not a client. Places in a row have hashes in a row, so that a map
+   has them in buckets that lie together; where they begin depends on the salt. */
+uint32_t hash_place(int64_t place, uint64_t salt);
+
 #endif

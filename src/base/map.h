@@ -7,7 +7,8 @@
              return entry_of(l);
 
    It grows one bucket at a time (linear hashing), so that no insert ever pays for all, and shrinks the same
-   way. Zero-initialised is empty. Entries do not move; hash and tag do not change while they are in a map. */
+   way. Zero-initialised is empty. Entries do not move, and their hash does not change while they are in a
+   map. */
 #ifndef LARDER_BASE_MAP_H
 #define LARDER_BASE_MAP_H
 

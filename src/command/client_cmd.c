@@ -441,8 +441,8 @@ static enum status client_help(struct call *c)
     return ST_OK;
 }
 
-#define OPEN  (CMD_NOSCRIPT | CMD_LOADING | CMD_STALE)
-#define ADMIN (CMD_ADMIN | CMD_NOSCRIPT | CMD_LOADING | CMD_STALE)
+#define OPEN  (CMD_NOSCRIPT | CMD_LOADING | CMD_STALE | CMD_SESSION)
+#define ADMIN (CMD_ADMIN | CMD_NOSCRIPT | CMD_LOADING | CMD_STALE | CMD_SESSION)
 
 #define CLIENT_SUB(NAME, FN, ARITY, FLAGS, SINCE, SUMMARY, ...)                                              \
     {                                                                                                        \

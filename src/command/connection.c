@@ -166,17 +166,18 @@ static enum status quit(struct call *c)
     return ST_OK;
 }
 
-#define HANDSHAKE (CMD_NOSCRIPT | CMD_LOADING | CMD_STALE | CMD_FAST | CMD_NO_AUTH | CMD_ALLOW_BUSY)
+#define HANDSHAKE                                                                                            \
+    (CMD_NOSCRIPT | CMD_LOADING | CMD_STALE | CMD_FAST | CMD_NO_AUTH | CMD_ALLOW_BUSY | CMD_SESSION)
 
 /* clang-format off */
 const struct command connection_commands[] = {
     {
-        .name = "ping", .fn = ping, .arity = -1, .flags = CMD_FAST, .categories = CAT_FAST | CAT_CONNECTION,
+        .name = "ping", .fn = ping, .arity = -1, .flags = CMD_FAST | CMD_SESSION, .categories = CAT_FAST | CAT_CONNECTION,
         .summary = "Answers PONG, or the given message.", .since = "1.0.0", .group = "connection",
         .complexity = "O(1)", .tips = {"request_policy:all_shards", "response_policy:all_succeeded"},
     },
     {
-        .name = "echo", .fn = echo, .arity = 2, .flags = CMD_LOADING | CMD_STALE | CMD_FAST,
+        .name = "echo", .fn = echo, .arity = 2, .flags = CMD_LOADING | CMD_STALE | CMD_FAST | CMD_SESSION,
         .categories = CAT_FAST | CAT_CONNECTION, .summary = "Answers the given message.", .since = "1.0.0",
         .group = "connection", .complexity = "O(1)",
     },
@@ -191,7 +192,7 @@ const struct command connection_commands[] = {
         .complexity = "O(1)",
     },
     {
-        .name = "select", .fn = select_db, .arity = 2, .flags = CMD_LOADING | CMD_STALE | CMD_FAST,
+        .name = "select", .fn = select_db, .arity = 2, .flags = CMD_LOADING | CMD_STALE | CMD_FAST | CMD_SESSION,
         .categories = CAT_FAST | CAT_CONNECTION, .summary = "Chooses the connection's database.",
         .since = "1.0.0", .group = "connection", .complexity = "O(1)",
     },

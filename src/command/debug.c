@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/num.h"
+#include "engine/coll.h"
 #include "exec/args.h"
 #include "exec/executor.h"
 
@@ -80,11 +81,25 @@ static enum status debug_clock(struct call *c)
     return ST_OK;
 }
 
+/* DEBUG ENDS members: how many members of a sorted set in the tables this worker reads ahead at each end, at
+   most; 0: as many as a server does. */
+static enum status debug_ends(struct call *c)
+{
+    int64_t members;
+    if (!arg_range(c, 2, 0, UINT32_MAX / 4, &members, NULL))
+        return ST_OK;
+    coll_set_ends(c->view, (uint32_t)members);
+    reply_ok(c->reply);
+    return ST_OK;
+}
+
 static enum status debug_help(struct call *c)
 {
     static const char *const lines[] = {
         "CLOCK (<unix-ms>|+<ms>|REAL)",
         "    Set the clock that expiry goes by, move it on, or give the real one back.",
+        "ENDS <members>",
+        "    Read so many members of a large sorted set ahead at each end. 0 is the default.",
         "OBJECT <key>",
         "    Show low level info about <key> and its row.",
         "SET-ACTIVE-EXPIRE <0|1>",
@@ -106,7 +121,7 @@ static enum status debug(struct call *c)
     } subs[] = {
         {"help", 2, debug_help},     {"clock", 3, debug_clock},
         {"object", 3, debug_object}, {"set-active-expire", 3, debug_set_active_expire},
-        {"sleep", 3, debug_sleep},
+        {"sleep", 3, debug_sleep},   {"ends", 3, debug_ends},
     };
     for (size_t i = 0; i < sizeof subs / sizeof *subs; i++)
         if (slice_is(c->argv[1], subs[i].word) && c->argc == subs[i].argc)

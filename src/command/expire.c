@@ -175,7 +175,7 @@ static enum status persist(struct call *c)
 /* clang-format off */
 #define SETS(name_, fn_, since_, summary_)                                                                   \
     {                                                                                                        \
-        .name = (name_), .fn = (fn_), .arity = -3, .flags = CMD_WRITE | CMD_FAST,                            \
+        .name = (name_), .fn = (fn_), .arity = -3, .flags = CMD_WRITE | CMD_FAST | CMD_ROWS_ONLY,                            \
         .categories = CAT_KEYSPACE | CAT_WRITE | CAT_FAST,                                                   \
         .keys = {{.flags = KEY_RW | KEY_UPDATE, .index = 1, .step = 1}},                                     \
         .summary = (summary_), .since = (since_), .group = "generic", .complexity = ONE_ROW                  \
@@ -203,7 +203,7 @@ const struct command expire_commands[] = {
     TELLS("pexpiretime", pexpiretime, "7.0.0", "Tells the moment at which a key ends, in Unix milliseconds.",
           .tips = {NULL}),
     {
-        .name = "persist", .fn = persist, .arity = 2, .flags = CMD_WRITE | CMD_FAST,
+        .name = "persist", .fn = persist, .arity = 2, .flags = CMD_WRITE | CMD_FAST | CMD_ROWS_ONLY,
         .categories = CAT_KEYSPACE | CAT_WRITE | CAT_FAST,
         .keys = {{.flags = KEY_RW | KEY_UPDATE, .index = 1, .step = 1}},
         .summary = "Takes a key's expiry away.", .since = "2.2.0", .group = "generic", .complexity = ONE_ROW,

@@ -433,11 +433,14 @@ static enum status hrandfield(struct call *c)
 #define ALL_FIELDS "O(N) in the fields of the hash, which go straight into the reply."
 
 /* clang-format off */
-#define WRITES(name_, fn_, arity_, flags_, key_flags_, since_, complexity_, summary_)                        \
+#define FIELDS {2, 1, 0}
+#define PAIRS  {2, 2, 1}
+
+#define WRITES(name_, fn_, arity_, flags_, key_flags_, names_, since_, complexity_, summary_)                \
     {                                                                                                        \
         .name = (name_), .fn = (fn_), .arity = (arity_), .flags = CMD_WRITE | CMD_FAST | (flags_),           \
         .categories = CAT_WRITE | CAT_HASH | CAT_FAST,                                                       \
-        .keys = {{.flags = KEY_RW | (key_flags_), .index = 1, .step = 1}},                                   \
+        .keys = {{.flags = KEY_RW | (key_flags_), .index = 1, .step = 1}}, .names = names_,                  \
         .summary = (summary_), .since = (since_), .group = "hash", .complexity = (complexity_)               \
     }
 
@@ -445,7 +448,7 @@ static enum status hrandfield(struct call *c)
     {                                                                                                        \
         .name = (name_), .fn = (fn_), .arity = (arity_), .flags = CMD_READONLY | CMD_FAST,                   \
         .categories = CAT_READ | CAT_HASH | CAT_FAST,                                                        \
-        .keys = {{.flags = KEY_RO | (key_flags_), .index = 1, .step = 1}},                                   \
+        .keys = {{.flags = KEY_RO | (key_flags_), .index = 1, .step = 1}}, .names = FIELDS,                  \
         .summary = (summary_), .since = (since_), .group = "hash", .complexity = (complexity_)               \
     }
 
@@ -459,16 +462,16 @@ static enum status hrandfield(struct call *c)
     }
 
 const struct command hash_commands[] = {
-    WRITES("hset", hset, -4, CMD_DENYOOM, KEY_UPDATE, "2.0.0", EACH_FIELD, "Sets fields of a hash."),
-    WRITES("hsetnx", hsetnx, 4, CMD_DENYOOM, KEY_INSERT, "2.0.0", ONE_FIELD,
+    WRITES("hset", hset, -4, CMD_DENYOOM, KEY_UPDATE, PAIRS, "2.0.0", EACH_FIELD, "Sets fields of a hash."),
+    WRITES("hsetnx", hsetnx, 4, CMD_DENYOOM, KEY_INSERT, FIELDS, "2.0.0", ONE_FIELD,
            "Sets a field of a hash that does not have it."),
-    WRITES("hmset", hmset, -4, CMD_DENYOOM, KEY_UPDATE, "2.0.0", EACH_FIELD,
+    WRITES("hmset", hmset, -4, CMD_DENYOOM, KEY_UPDATE, PAIRS, "2.0.0", EACH_FIELD,
            "Sets fields of a hash, like HSET, and answers OK."),
-    WRITES("hincrby", hincrby, 4, CMD_DENYOOM, KEY_ACCESS | KEY_UPDATE, "2.0.0", ONE_FIELD,
+    WRITES("hincrby", hincrby, 4, CMD_DENYOOM, KEY_ACCESS | KEY_UPDATE, FIELDS, "2.0.0", ONE_FIELD,
            "Adds to the integer of a field, which counts from 0 if it does not exist."),
-    WRITES("hincrbyfloat", hincrbyfloat, 4, CMD_DENYOOM, KEY_ACCESS | KEY_UPDATE, "2.6.0", ONE_FIELD,
+    WRITES("hincrbyfloat", hincrbyfloat, 4, CMD_DENYOOM, KEY_ACCESS | KEY_UPDATE, FIELDS, "2.6.0", ONE_FIELD,
            "Adds to the floating point number of a field, which counts from 0 if it does not exist."),
-    WRITES("hdel", hdel, -3, 0, KEY_DELETE, "2.0.0", EACH_FIELD,
+    WRITES("hdel", hdel, -3, 0, KEY_DELETE, FIELDS, "2.0.0", EACH_FIELD,
            "Removes fields from a hash, and the hash when none is left."),
     READS("hget", hget, 3, KEY_ACCESS, "2.0.0", ONE_FIELD, "Answers the value of a field."),
     READS("hmget", hmget, -3, KEY_ACCESS, "2.0.0", EACH_FIELD, "Answers the values of fields."),

@@ -278,7 +278,7 @@ static enum status srandmember(struct call *c)
     {                                                                                                        \
         .name = (name_), .fn = (fn_), .arity = (arity_), .flags = CMD_WRITE | CMD_FAST | (flags_),           \
         .categories = CAT_WRITE | CAT_SET | CAT_FAST,                                                        \
-        .keys = {{.flags = KEY_RW | (key_flags_), .index = 1, .step = 1}},                                   \
+        .keys = {{.flags = KEY_RW | (key_flags_), .index = 1, .step = 1}}, .names = {2, 1, 0},               \
         .summary = (summary_), .since = (since_), .group = "set", .complexity = (complexity_)                \
     }
 
@@ -286,7 +286,7 @@ static enum status srandmember(struct call *c)
     {                                                                                                        \
         .name = (name_), .fn = (fn_), .arity = (arity_), .flags = CMD_READONLY | CMD_FAST,                   \
         .categories = CAT_READ | CAT_SET | CAT_FAST,                                                         \
-        .keys = {{.flags = KEY_RO | (key_flags_), .index = 1, .step = 1}},                                   \
+        .keys = {{.flags = KEY_RO | (key_flags_), .index = 1, .step = 1}}, .names = {2, 1, 0},               \
         .summary = (summary_), .since = (since_), .group = "set", .complexity = (complexity_)                \
     }
 

@@ -48,10 +48,11 @@ static bool is_zero(double score)
 }
 
 /* The score that Redis would keep for a new or changed member: a small sorted set has no -0, because it is a
-   listpack of integers and texts. */
+   listpack of integers and texts. One that was large stays what it became. */
 static double stored_score(const struct coll *z, struct slice name, double score)
 {
-    bool listpack = coll_size(z) < ZSET_LISTPACK_ENTRIES && name.n <= ZSET_LISTPACK_VALUE;
+    bool listpack =
+        coll_form(z) != FORM_LARGE && coll_size(z) < ZSET_LISTPACK_ENTRIES && name.n <= ZSET_LISTPACK_VALUE;
     return listpack && is_zero(score) ? 0 : score;
 }
 
@@ -389,7 +390,7 @@ const struct command zset_commands[] = {
     {
         .name = "zadd", .fn = zadd, .arity = -4, .flags = CMD_WRITE | CMD_DENYOOM | CMD_FAST,
         .categories = CAT_WRITE | CAT_SORTEDSET | CAT_FAST,
-        .keys = {{.flags = KEY_RW | KEY_UPDATE, .index = 1, .step = 1}},
+        .keys = {{.flags = KEY_RW | KEY_UPDATE, .index = 1, .step = 1}}, .names = {3, 2, 0},
         .summary = "Adds members with scores, or gives members other scores.", .since = "1.2.0",
         .group = "sorted-set", .complexity = "O(log(N)) for each member.",
     },
@@ -403,7 +404,7 @@ const struct command zset_commands[] = {
     {
         .name = "zrem", .fn = zrem, .arity = -3, .flags = CMD_WRITE | CMD_FAST,
         .categories = CAT_WRITE | CAT_SORTEDSET | CAT_FAST,
-        .keys = {{.flags = KEY_RW | KEY_DELETE, .index = 1, .step = 1}},
+        .keys = {{.flags = KEY_RW | KEY_DELETE, .index = 1, .step = 1}}, .names = {2, 1, 0},
         .summary = "Removes members.", .since = "1.2.0", .group = "sorted-set",
         .complexity = "O(log(N)) for each member.",
     },
@@ -417,7 +418,7 @@ const struct command zset_commands[] = {
     {
         .name = "zmscore", .fn = zmscore, .arity = -3, .flags = CMD_READONLY | CMD_FAST,
         .categories = CAT_READ | CAT_SORTEDSET | CAT_FAST,
-        .keys = {{.flags = KEY_RO | KEY_ACCESS, .index = 1, .step = 1}},
+        .keys = {{.flags = KEY_RO | KEY_ACCESS, .index = 1, .step = 1}}, .names = {2, 1, 0},
         .summary = "Tells the scores of members.", .since = "6.2.0", .group = "sorted-set",
         .complexity = "O(N) in the members asked for.",
     },

@@ -63,9 +63,11 @@ struct lex_range {
 bool score_range_read(struct call *c, int min, int max, struct score_range *ret);
 bool lex_range_read(struct call *c, int min, int max, struct lex_range *ret);
 
-/* The ranks of the members in a range: [*ret_from, *ret_to], nothing when from > to. */
-enum status score_range_ranks(struct coll *z, const struct score_range *r, int64_t *ret_from,
-                              int64_t *ret_to) MUST_CHECK;
+/* The ranks of the members in a range: [*ret_from, *ret_to], nothing when from > to. When no more than `most`
+   of them are needed, from the first or (reverse) from the last on, fewer may be told than there are; below
+   0: all are needed. */
+enum status score_range_ranks(struct coll *z, const struct score_range *r, bool reverse, int64_t most,
+                              int64_t *ret_from, int64_t *ret_to) MUST_CHECK;
 /* *offset members are left out at the start, as LIMIT says: what is still to be left out is told. */
 enum status lex_range_ranks(struct coll *z, const struct lex_range *r, bool reverse, int64_t *offset,
                             int64_t *ret_from, int64_t *ret_to) MUST_CHECK;

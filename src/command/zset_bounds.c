@@ -30,13 +30,18 @@ bool score_range_read(struct call *c, int min, int max, struct score_range *ret)
     return false;
 }
 
-enum status score_range_ranks(struct coll *z, const struct score_range *r, int64_t *ret_from, int64_t *ret_to)
+/* The end that the walk comes to first is found exactly; the other one only as far as it matters. */
+enum status score_range_ranks(struct coll *z, const struct score_range *r, bool reverse, int64_t most,
+                              int64_t *ret_from, int64_t *ret_to)
 {
     struct coll_bound min = {.score = r->min, .exclusive = r->min_exclusive};
     struct coll_bound max = {.score = r->max, .exclusive = r->max_exclusive};
-    enum status st = coll_rank_of(z, &min, false, ret_from);
+    enum status st = reverse ? coll_rank_of(z, &max, true, ret_to) : coll_rank_of(z, &min, false, ret_from);
+    int64_t before = reverse ? coll_size(z) - *ret_to : *ret_from;
+    int64_t depth = most < 0 || most > coll_size(z) ? coll_size(z) : before + most;
     if (st == ST_OK)
-        st = coll_rank_of(z, &max, true, ret_to);
+        st = reverse ? coll_rank_within(z, &min, false, true, depth, ret_from)
+                     : coll_rank_within(z, &max, true, false, depth, ret_to);
     --*ret_to;
     return st;
 }

@@ -89,6 +89,13 @@ static void clip_ranks(int64_t size, int64_t *from, int64_t *to)
         *to = size - 1;
 }
 
+/* How many members of the range LIMIT can be about; below 0: all of them. */
+static int64_t most_needed(const struct select *s)
+{
+    bool few = s->limit >= 0 && s->offset >= 0 && s->limit < INT32_MAX && s->offset < INT32_MAX;
+    return few ? s->offset + s->limit : -1;
+}
+
 /* The selected ranks, ascending: nothing when from > to. */
 static enum status select_ranks(struct coll *z, const struct select *s, int64_t *ret_from, int64_t *ret_to)
 {
@@ -103,7 +110,7 @@ static enum status select_ranks(struct coll *z, const struct select *s, int64_t 
     }
     int64_t offset = s->offset;
     if (s->by == BY_SCORE)
-        st = score_range_ranks(z, &s->scores, ret_from, ret_to);
+        st = score_range_ranks(z, &s->scores, reverse, most_needed(s), ret_from, ret_to);
     else
         st = lex_range_ranks(z, &s->names, reverse, &offset, ret_from, ret_to);
     if (st != ST_OK || *ret_from > *ret_to)

@@ -315,6 +315,22 @@ bool config_given(const struct config *c, const char *name)
     return c->given[config_index(config_find(slice_str(name)))];
 }
 
+static void give_part(struct config *c, const char *name, uint64_t *part, unsigned sixteenths)
+{
+    const struct option *o = config_find(slice_str(name));
+    uint64_t v = c->memory / 16 * sixteenths;
+    uint64_t least = (uint64_t)o->min, most = (uint64_t)o->max;
+    if (!config_given(c, name))
+        *part = v < least ? least : v > most ? most : v;
+}
+
+void config_share_memory(struct config *c)
+{
+    give_part(c, "cache-memory", &c->cache_memory, 10);
+    give_part(c, "journal-max", &c->journal_max, 5);
+    give_part(c, "page-cache", &c->page_cache, 1);
+}
+
 static void put_size(struct buf *out, uint64_t v, bool human)
 {
     static const char *const units[] = {"", "kb", "mb", "gb"};

@@ -62,13 +62,17 @@ struct config {
     int read_only; /* enum store_use (store/store.h) */
     uint64_t replica_max_lag_ms, replica_wait_ms, replica_timeout_ms, failover_wait_ms;
     int64_t durability; /* enum durability */
+    uint64_t memory;    /* of which the next two, and journal_max, are parts */
     uint64_t cache_memory;
     uint64_t page_cache;
     uint64_t busy_timeout_ms;
     uint64_t store_timeout_ms;
     uint64_t exclusive_lease_ms;
     uint64_t store_wait_ms;
+    bool accept_untested;
     uint64_t journal_max;
+    uint64_t log_max, wal_max;
+    int64_t shutdown_timeout_ms;
     uint64_t apply_lag_ms;
     int64_t workers;
     int64_t databases;
@@ -177,6 +181,10 @@ void config_release(struct config *c);
 
 /* Whether this option has been set. */
 bool config_given(const struct config *c, const char *name);
+
+/* When all sources were read: what was not given of cache-memory, journal-max and page-cache gets its part of
+   memory. They do not count as given. */
+void config_share_memory(struct config *c);
 
 /* Sets one option from text; on failure nothing changes. origin: "--port", "LARDER_PORT" or "larder.conf:12";
    the message then names it, the option, the value and the accepted form. Without an origin the message is

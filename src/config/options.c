@@ -214,27 +214,49 @@ static const struct option options[] = {
      .comment = "always: before its reply is sent. everysec: at most a second later. off: when the operating "
                 "system sees fit. With the last two, a crash of the server alone loses what was written in the "
                 "last 100 milliseconds; with always, nothing."},
-    {.name = "journal-max", .kind = OPT_SIZE, AT(journal_max), .initial = "64mb", .max = INT64_MAX, .group = DATABASE,
+    {.name = "memory", .kind = OPT_SIZE, AT(memory), .initial = "512mb", .min = MB, .max = INT64_MAX, .group = DATABASE,
+     .accepts = SIZE_FORM ", at least 1mb",
+     .summary = "What cache-memory, journal-max and page-cache take together, where they are not given themselves.",
+     .comment = "Ten parts of sixteen are for cache-memory, five for journal-max and one for page-cache."},
+    {.name = "journal-max", .kind = OPT_SIZE, .unset = true, AT(journal_max), .initial = "160mb", .max = INT64_MAX, .group = DATABASE,
      .accepts = SIZE_FORM ", 0 for no journal",
-     .summary = "How much may have been written that is not in the tables yet.",
-     .comment = "Under load, writes are made durable in a journal, and brought into the tables sorted and in bulk a "
-                "little later. Beyond this size, whoever writes is slowed down. 0: every write goes straight into "
-                "the tables. On a database server, with mode=exclusive only."},
+     .summary = "How much memory rows may take that were written and are not in the tables yet.",
+     .comment = "Writes are made durable in a log, and brought into the tables sorted and in bulk a little later: the "
+                "more at a time, the less a row costs. Writers that are faster than the tables can follow are slowed "
+                "down before this is used up. 0: every write goes straight into the tables. On a database server, with "
+                "mode=exclusive only. 5/16 of memory, unless it is given."},
+    {.name = "log-max", .kind = OPT_SIZE, AT(log_max), .initial = "1gb", .min = MB, .max = INT64_MAX, .group = DATABASE,
+     .accepts = SIZE_FORM ", at least 1mb",
+     .summary = "How large the log beside a SQLite database may become.",
+     .comment = "It holds what was written and is not in the tables yet. What is in it is brought into the tables when half "
+                "of it is used; writers are slowed down before it is full."},
+    {.name = "shutdown-timeout", .kind = OPT_DURATION, .live = true, .unit = 1000, AT(shutdown_timeout_ms), .initial = "10s",
+     .max = INT32_MAX, .group = DATABASE,
+     .accepts = TIME_FORM "; a bare number counts seconds",
+     .summary = "How long a clean end waits until a SQLite database has what the log holds.",
+     .comment = "Afterwards the log stays beside the database, and the next start goes on with it."},
+    {.name = "wal-max", .kind = OPT_SIZE, AT(wal_max), .initial = "2gb", .min = MB, .max = INT64_MAX, .group = DATABASE,
+     .accepts = SIZE_FORM ", at least 1mb",
+     .summary = "While SQLite's own log (-wal) is larger, nothing is brought into the tables.",
+     .comment = "It cannot start over while another process reads an old state of the database. Until that ends, what is "
+                "written stays in journal-max and log-max."},
     {.name = "apply-lag", .kind = OPT_DURATION, AT(apply_lag_ms), .initial = "10s", .max = INT32_MAX,
      .group = DATABASE,
      .accepts = TIME_FORM,
      .summary = "How long the tables may be behind what was written.",
      .comment = "For those who read the tables with SQL. Under light load they are always current. A longer time makes writing "
                 "many keys at random cheaper: more of them share a page."},
-    {.name = "cache-memory", .kind = OPT_SIZE, .live = true, AT(cache_memory), .initial = "256mb", .max = INT64_MAX,
+    {.name = "cache-memory", .kind = OPT_SIZE, .live = true, .unset = true, AT(cache_memory), .initial = "320mb", .max = INT64_MAX,
      .group = DATABASE,
      .accepts = SIZE_FORM,
      .summary = "How much memory the cache of rows may take.",
-     .comment = "On a database that several servers share, half of it is for reads that need not be strong: see read-consistency."},
-    {.name = "page-cache", .kind = OPT_SIZE, AT(page_cache), .initial = "16mb", .min = 64 * KB, .max = INT32_MAX * KB,
+     .comment = "On a database that several servers share, half of it is for reads that need not be strong: see "
+                "read-consistency. 5/8 of memory, unless it is given."},
+    {.name = "page-cache", .kind = OPT_SIZE, .unset = true, AT(page_cache), .initial = "32mb", .min = 64 * KB, .max = INT32_MAX * KB,
      .group = DATABASE,
      .accepts = SIZE_FORM ", at least 64kb",
-     .summary = "How much memory SQLite's own cache of pages may take."},
+     .summary = "How much memory SQLite's own cache of pages may take.",
+     .comment = "1/16 of memory, unless it is given."},
     {.name = "busy-timeout", .kind = OPT_DURATION, AT(busy_timeout_ms), .initial = "5s", .max = INT32_MAX,
      .group = DATABASE,
      .accepts = TIME_FORM,
@@ -251,6 +273,12 @@ static const struct option options[] = {
      .summary = "How long a start waits for a database server that cannot be reached yet.",
      .comment = "The log says what it waits for. A server that is there and refuses (a wrong password, no such role or "
                 "database) is not waited for."},
+    {.name = "accept-untested", .kind = OPT_BOOL, AT(accept_untested), .initial = "no", .bare = "yes", .group = DATABASE,
+     .accepts = "yes or no",
+     .summary = "Serve a database server that Larder has not been proven on.",
+     .comment = "Proven are PostgreSQL and MariaDB in the versions that the tests run, and servers on which larder selftest "
+                "has passed: see docs/databases.md. Any other is refused at the start; with this option the log warns. "
+                "--accept-untested alone means yes."},
     {.name = "exclusive-lease", .kind = OPT_DURATION, AT(exclusive_lease_ms), .initial = "5s",
      .max = 600000, .group = DATABASE,
      .accepts = TIME_FORM ", at most 10m; 0 for none",

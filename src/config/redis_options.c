@@ -212,7 +212,6 @@ static const struct option options[] = {
     FIXED("set-proc-title", "yes"),
     WORDS("shutdown-on-sigint", "default", shutdown_words),
     WORDS("shutdown-on-sigterm", "default", shutdown_words),
-    NUMBER("shutdown-timeout", "10", 0, INT32_MAX),
     FIXED("socket-mark-id", "0"),
     YES_NO("stop-writes-on-bgsave-error", "yes"),
     SIZE("stream-node-max-bytes", "4096", 0),

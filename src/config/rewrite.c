@@ -82,6 +82,7 @@ static enum status rewrite_text(const struct config *now, struct slice old, stru
     bool marked = false;
     config_init(&was);
     enum status st = config_parse(&was, now->file, old, err);
+    config_share_memory(&was);
     while (old.n && st == ST_OK) {
         struct slice line = config_file_next(&old);
         marked = marked || slice_eq(line, SLICE(MARK));

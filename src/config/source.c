@@ -216,5 +216,7 @@ enum status config_load(struct config *c, int argc, char *const *argv, struct er
         st = config_load_env(c, err);
     if (st == ST_OK)
         st = config_load_args(c, argc, argv, err);
+    if (st == ST_OK)
+        config_share_memory(c);
     return st;
 }

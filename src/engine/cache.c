@@ -3,13 +3,22 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "store/order.h"
 
 #define EVICT_STEPS 65536
+#define MOST_RANGES 256 /* that were forgotten, before the items in them are looked for */
 
 struct cache {
     struct map rows;
     size_t hand;
     size_t budget;
+    uint64_t changes; /* see cache_changes */
+    struct forgotten {
+        struct item_range what;
+        char *names;
+    } ranges[MOST_RANGES]; /* the last ones that were forgotten ... */
+    size_t nranges;
+    uint32_t stamp; /* ... and how many have been */
     struct cache_stats stats;
 };
 
@@ -44,10 +53,18 @@ static void free_row(void *arg, struct map_link *l)
         item_free(item_of(l));
 }
 
+static void release_ranges(struct cache *c)
+{
+    for (size_t i = 0; i < c->nranges; i++)
+        mem_free(c->ranges[i].names);
+    c->nranges = 0;
+}
+
 void cache_free(struct cache *c)
 {
     if (!c)
         return;
+    release_ranges(c);
     map_each(&c->rows, free_row, NULL);
     map_release(&c->rows);
     mem_free(c);
@@ -76,17 +93,26 @@ struct row *cache_peek(const struct cache *c, uint32_t db, struct slice key, uin
     return row_of(l);
 }
 
+void cache_hit(struct cache *c, struct row *r)
+{
+    if (r->heat < ROW_HEAT_MAX)
+        r->heat++;
+    c->stats.hits++;
+}
+
 struct row *cache_find(struct cache *c, uint32_t db, struct slice key, uint32_t hash)
 {
     struct row *r = cache_peek(c, db, key, hash);
-    if (r) {
-        if (r->heat < ROW_HEAT_MAX)
-            r->heat++;
-        c->stats.hits++;
-    } else {
+    if (r)
+        cache_hit(c, r);
+    else
         c->stats.misses++;
-    }
     return r;
+}
+
+uint64_t cache_changes(const struct cache *c)
+{
+    return c->changes;
 }
 
 void cache_fetch_bucket(const struct cache *c, uint32_t hash)
@@ -127,6 +153,7 @@ void cache_add(struct cache *c, struct row *r)
 
 void cache_replace(struct cache *c, struct row *old, struct row *fresh)
 {
+    c->changes++;
     map_replace(&c->rows, &old->link, &fresh->link);
     if (row_footprint(fresh) == row_footprint(old)) /* what asking the allocator would only confirm */
         return;
@@ -137,6 +164,7 @@ void cache_replace(struct cache *c, struct row *old, struct row *fresh)
 void cache_remove(struct cache *c, struct row *r)
 {
     size_t before = c->rows.bytes;
+    c->changes++;
     map_remove(&c->rows, &r->link);
     c->stats.bytes -= before - c->rows.bytes + mem_size(r);
     c->stats.rows--;
@@ -144,11 +172,33 @@ void cache_remove(struct cache *c, struct row *r)
 
 /* ---- items ---- */
 
-struct item *cache_item(const struct cache *c, const struct item_ref *ref, uint32_t hash)
+/* Whether a range was forgotten since a clean item came, and has it. Those that came before the first range
+   that is kept were looked at when that one was. */
+static bool is_forgotten(struct cache *c, struct item *i)
+{
+    bool gone = false;
+    if (i->dirty || i->change == c->stamp)
+        return false;
+    if (!i->absent && i->link.tag == ITEM_TAG(ITEM_ZSET)) {
+        struct item_row row = item_to_row(i);
+        size_t newer = c->stamp - i->change; /* the last so many came behind it */
+        for (size_t k = newer < c->nranges ? c->nranges - newer : 0; k < c->nranges && !gone; k++)
+            gone = item_in_range(&c->ranges[k].what, &row);
+    }
+    i->change = c->stamp;
+    return gone;
+}
+
+struct item *cache_item(struct cache *c, const struct item_ref *ref, uint32_t hash)
 {
     struct map_link *l = map_first(&c->rows, hash);
     while (l && !(l->hash == hash && l->tag == ITEM_TAG(ref->table) && item_is(item_of(l), ref)))
         l = l->next;
+    if (l && is_forgotten(c, item_of(l))) {
+        cache_remove_item(c, item_of(l));
+        item_free(item_of(l));
+        return NULL;
+    }
     return item_of(l);
 }
 
@@ -164,6 +214,7 @@ static void count_item(struct cache *c, struct item *i)
 {
     if (i->dirty)
         return;
+    i->change = c->stamp;
     c->stats.bytes += mem_size(i);
     c->stats.rows++;
 }
@@ -205,10 +256,42 @@ void cache_remove_item(struct cache *c, struct item *i)
 static void drop(struct cache *c, struct map_link **at)
 {
     struct map_link *l = *at;
+    c->changes++;
     map_cut(&c->rows, at);
     c->stats.bytes -= mem_size(l);
     c->stats.rows--;
     free_row(NULL, l);
+}
+
+/* Removes what was forgotten, so that no range has to be kept for it. */
+static void remove_forgotten(struct cache *c)
+{
+    for (size_t i = 0; i < map_buckets(&c->rows); i++) {
+        struct map_link **at = map_bucket(&c->rows, i);
+        while (*at) {
+            if ((*at)->tag >= ITEM_TAGS && is_forgotten(c, item_of(*at)))
+                drop(c, at);
+            else
+                at = &(*at)->next;
+        }
+    }
+    release_ranges(c);
+}
+
+void cache_forget_range(struct cache *c, const struct item_range *r)
+{
+    if (c->nranges == MOST_RANGES)
+        remove_forgotten(c);
+    char *names = mem_alloc(r->min_name.n + r->max_name.n + 1);
+    struct forgotten *own = &c->ranges[c->nranges++];
+    *own = (struct forgotten){*r, names};
+    own->what.min_name = slice_of(names, r->min_name.n);
+    own->what.max_name = slice_of(names + r->min_name.n, r->max_name.n);
+    if (r->min_name.n)
+        memcpy(names, r->min_name.p, r->min_name.n);
+    if (r->max_name.n)
+        memcpy(names + r->min_name.n, r->max_name.p, r->max_name.n);
+    c->stamp++;
 }
 
 void cache_evict(struct cache *c, size_t others)

@@ -40,6 +40,12 @@ struct row *cache_find(struct cache *c, uint32_t db, struct slice key, uint32_t 
 /* The same; it is no use of the row, and nothing is counted. */
 struct row *cache_peek(const struct cache *c, uint32_t db, struct slice key, uint32_t hash);
 
+/* A row that cache_peek has found is used after all. */
+void cache_hit(struct cache *c, struct row *r);
+
+/* How often a row has left its place: while that is the same number, what cache_peek found is there. */
+uint64_t cache_changes(const struct cache *c);
+
 /* Hints for a key that will be looked up soon, so that memory comes in while other work is done: first its
    bucket, when that is there the first row in it, when that is there the row itself if it is another. */
 void cache_fetch_bucket(const struct cache *c, uint32_t hash);
@@ -62,7 +68,7 @@ void cache_remove(struct cache *c, struct row *r);
 #define CACHE_ITEM_VALUE 4096
 
 /* The item, clean or dirty, or NULL; its hash is item_hash. Counts nothing. */
-struct item *cache_item(const struct cache *c, const struct item_ref *ref, uint32_t hash);
+struct item *cache_item(struct cache *c, const struct item_ref *ref, uint32_t hash);
 
 /* A clean item was looked for: counts a hit, or a miss when i is NULL. */
 void cache_count_item(struct cache *c, struct item *i);
@@ -71,6 +77,10 @@ void cache_count_item(struct cache *c, struct item *i);
 void cache_add_item(struct cache *c, struct item *i);
 void cache_replace_item(struct cache *c, struct item *old, struct item *fresh);
 void cache_remove_item(struct cache *c, struct item *i);
+
+/* Every clean item inside a range by score is here no more. Who is asked for finds that out: it costs the
+   same however many there are. */
+void cache_forget_range(struct cache *c, const struct item_range *r);
 
 /* ---- all ---- */
 

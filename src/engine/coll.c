@@ -6,77 +6,42 @@
 #include "engine/coll_internal.h"
 #include "store/item_tables.h"
 
-#define RESIDENT_BYTES (1u << 20) /* few but huge items stay in the tables */
-#define WHOLE_PAGE     128        /* a scan returns a collection up to this size at once, as Redis does */
+#define NAMES_AHEAD 4   /* times as many items as memory had, before their names take more room */
+#define WHOLE_PAGE  128 /* a scan returns a collection up to this size at once, as Redis does */
 
 /* ---- opening and saving ---- */
 
-static enum status load_item(void *arg, const struct item_row *row)
+static uint32_t name_hash(const struct coll *c, struct slice name)
 {
-    struct memo *m = arg;
-    resident_append(&m->members, row);
-    return memo_bytes(m) > RESIDENT_BYTES ? ST_STOP : ST_OK;
+    struct item_ref ref = {.table = c->table, .id = c->id, .name = name};
+    return view_item_hash(c->v, &ref);
 }
 
-/* Notes that a collection of few but huge items stays in the tables. */
-static void add_oversize(struct coll *c)
-{
-    struct memo *m = memo_new(c->id);
-    m->oversize = true;
-    memos_add(&c->v->memos, m);
-}
-
-static void use_members(struct coll *c, struct memo *m)
-{
-    c->memo = m;
-    c->res = &m->members;
-}
-
-/* Reads a small collection into memory. */
-static enum status load(struct coll *c)
-{
-    struct memo *m = memo_new_members(c->id, c->table);
-    struct item_scan q = {
-        .table = c->table,
-        .id = c->id,
-        .order = c->table == ITEM_LIST ? ITEMS_BY_POS : ITEMS_BY_ORD,
-        .limit = UINT32_MAX,
-    };
-    enum status st = view_scan_items(c->v, &q, load_item, m);
-    if (st == ST_OK && memo_bytes(m) > RESIDENT_BYTES) {
-        memo_free(m);
-        add_oversize(c);
-        return ST_OK;
-    }
-    if (st == ST_OK && (int64_t)m->members.size != c->size)
-        st = error_set(c->v->call.err, ST_CORRUPT, "a key says %lld items but %zu were found",
-                       (long long)c->size, m->members.size);
-    if (st != ST_OK) {
-        memo_free(m);
-        return st;
-    }
-    memos_add(&c->v->memos, m);
-    if (view_has_changes(c->v)) /* it may hold what the batch wrote, and is gone when the batch is */
-        memos_touch(&c->v->memos, m);
-    use_members(c, m);
-    return ST_OK;
-}
-
-static enum status attach(struct coll *c)
+/* The memo that knows which names can be in the tables, or NULL. */
+static struct memo *named(const struct coll *c)
 {
     struct memo *m = memos_find(&c->v->memos, c->id);
-    if (m && !m->has_members && !m->oversize && c->size <= COLL_RESIDENT_LOAD) {
-        memos_drop(&c->v->memos, m); /* the collection has become small enough for memory */
-        m = NULL;
-    }
-    if (m) {
-        if (m->has_members)
-            use_members(c, m);
-        if (m->touched)
-            view_saw(c->v, c->v->batch.ticket);
-        return ST_OK;
-    }
-    return c->size <= COLL_RESIDENT_LOAD ? load(c) : ST_OK;
+    return m && m->names ? m : NULL;
+}
+
+/* Whether the tables, or this batch, can have an item of this name. */
+static bool may_have(const struct coll *c, struct slice name)
+{
+    const struct memo *m = named(c);
+    return !m || names_may_have(m->names, name_hash(c, name));
+}
+
+/* An item of this name has come, with a number that may have been a hole. */
+static void note_added(struct coll *c, struct slice name, int64_t ord)
+{
+    struct memo *m = c->res ? NULL : memos_find(&c->v->memos, c->id);
+    if (!m)
+        return;
+    memo_fill_hole(m, ord);
+    if (!m->names)
+        return;
+    names_add(m->names, name_hash(c, name));
+    memos_count(&c->v->memos, m);
 }
 
 static struct coll *handle(struct view *v, uint32_t db, struct slice key, enum row_type type)
@@ -94,10 +59,12 @@ enum status coll_of_row(struct view *v, uint32_t db, const struct row *r, struct
     c->id = c->row_id = e.id;
     c->size = e.size;
     c->first = e.first;
+    c->numbers = e.numbers ? e.numbers : e.size;
     c->expire_at = r->expire_at;
     c->form = (enum row_form)r->form;
     *ret = c;
-    enum status st = attach(c);
+    enum status st = coll_attach(c);
+    coll_note_sparse(c, r);
     c->due = c->type == ROW_HASH && view_hash_due(v, &e);
     return st == ST_OK && c->due ? view_expired_fields(v, &e, &c->expired) : st;
 }
@@ -108,8 +75,9 @@ enum status coll_of_items(struct view *v, struct slice key, const struct row_ext
     c->id = c->row_id = items->id;
     c->size = items->size;
     c->first = items->first;
+    c->numbers = items->numbers ? items->numbers : items->size;
     *ret = c;
-    return attach(c);
+    return coll_attach(c);
 }
 
 enum status coll_open(struct view *v, uint32_t db, struct slice key, enum row_type type, struct coll **ret,
@@ -154,23 +122,37 @@ enum status coll_prepare(struct coll *c)
         return ST_OK;
     enum status st = view_new_id(c->v, &c->id);
     if (st == ST_OK) {
-        use_members(c, memo_new_members(c->id, c->table));
+        coll_use_members(c, memo_new_members(c->id, c->table));
         memos_add(&c->v->memos, c->memo);
         memos_touch(&c->v->memos, c->memo);
     }
     return st;
 }
 
-/* A collection that has outgrown memory goes on in the tables. */
+/* The names of what is in memory, with room for more. */
+static struct item_names *names_of(const struct coll *c)
+{
+    struct item_names *n = names_new(c->res->size * NAMES_AHEAD);
+    for (size_t i = 0; i < c->res->size; i++)
+        names_add(n, name_hash(c, member_name(resident_at(c->res, i))));
+    return n;
+}
+
+/* A collection that has outgrown memory goes on in the tables; of what has names, memory keeps those. */
 static void outgrow(struct coll *c)
 {
-    if (!c->res || (c->res->size <= COLL_RESIDENT_MAX && memo_bytes(c->memo) <= RESIDENT_BYTES))
+    if (!c->res || (c->res->size <= COLL_RESIDENT_MAX && memo_bytes(c->memo) <= COLL_RESIDENT_BYTES))
         return;
+    struct item_names *names = item_named(c->table) ? names_of(c) : NULL;
     memos_drop(&c->v->memos, c->memo);
     c->memo = NULL;
     c->res = NULL;
-    if (c->size <= COLL_RESIDENT_LOAD)
-        add_oversize(c);
+    if (!names && c->size > COLL_RESIDENT_LOAD)
+        return;
+    struct memo *m = memo_new(c->id);
+    m->oversize = c->size <= COLL_RESIDENT_LOAD;
+    m->names = names;
+    memos_add(&c->v->memos, m);
 }
 
 enum status coll_save(struct coll *c)
@@ -185,14 +167,7 @@ enum status coll_save(struct coll *c)
     outgrow(c);
     if (c->type == ROW_ZSET && (st = coll_zset_settle(c)) != ST_OK)
         return st;
-    struct row_draft d = {
-        .type = c->type,
-        .id = c->id,
-        .size = c->size,
-        .first = c->first,
-        .expire_at = c->expire_at,
-        .form = c->form,
-    };
+    struct row_draft d = coll_draft(c, c->form);
     c->dirty = c->replaces = false;
     c->row_id = c->id;
     if (c->due)
@@ -269,6 +244,8 @@ enum status coll_find_stored(struct coll *c, struct slice name, bool *ret_found,
         }
         return ST_OK;
     }
+    if (!may_have(c, name))
+        return ST_OK;
     struct item_ref ref = {.table = c->table, .id = c->id, .name = name};
     struct item_row row;
     enum status st = view_item(c->v, &ref, ret_found, &row);
@@ -344,22 +321,33 @@ enum status coll_put_known(struct coll *c, const struct coll_item *item, const s
     enum status st = coll_prepare(c);
     if (st == ST_OK && !old)
         st = revive(c, item->name, &room, &old);
+    if (st == ST_OK && old && old->ord < 0) /* only damaged tables have one */
+        st = error_set(c->v->call.err, ST_CORRUPT, "an item of %lld has number %lld", (long long)c->size,
+                       (long long)old->ord);
+    if (st != ST_OK)
+        return st;
     if (item->expire_at != EXPIRE_NEVER && (c->first_expiry == 0 || item->expire_at < c->first_expiry))
         c->first_expiry = item->expire_at;
-    if (st == ST_OK && c->type == ROW_ZSET)
+    if (c->type == ROW_ZSET)
         st = coll_zset_change(c, old, item);
     if (st == ST_OK && coll_notes(c))
         st = coll_note(c, item->name, old);
     if (st != ST_OK)
         return st;
-    struct item_row row = to_row(c, item, old ? old->ord : c->size);
-    st = old ? view_put_item(c->v, &row) : view_add_item(c->v, &row);
+    struct item_row row = to_row(c, item, old ? old->ord : c->numbers);
+    if (old)
+        st = view_put_item(c->v, &row);
+    else
+        st = c->res ? view_add_item(c->v, &row) : view_add_kept_item(c->v, &row);
     if (old)
         COLL_RESIDENT(c, resident_update(c->res, resident_find(c->res, item->name), item->value, item->score,
                                          item->expire_at));
     else
         COLL_RESIDENT(c, resident_append(c->res, &row));
+    if (!old)
+        note_added(c, item->name, row.ord);
     c->size += !old;
+    c->numbers += !old;
     note_form(c, item, !old);
     outgrow(c);
     return st;
@@ -375,25 +363,37 @@ enum status coll_put(struct coll *c, const struct coll_item *item, bool *ret_add
     return st == ST_OK ? coll_put_known(c, item, found ? &old : NULL) : st;
 }
 
-/* The last item takes the number of one that goes. Its bytes must outlive the copy in memory. */
-static enum status move_last(struct coll *c, int64_t ord)
+/* Draws of random numbers need not look for this one again (coll_sample.c). One beyond `numbers`, which only
+   damaged tables have, is never drawn. */
+static void note_hole(struct coll *c, int64_t ord)
 {
-    struct coll_item last;
-    enum status st = coll_at(c, c->size - 1, &last);
-    if (st != ST_OK)
-        return st;
-    last.name = arena_copy(&c->v->batch.arena, last.name);
-    last.value = arena_copy(&c->v->batch.arena, last.value);
-    struct item_row row = to_row(c, &last, ord);
-    return view_put_item(c->v, &row);
+    if (c->res || ord < 0 || ord >= c->numbers || view_shared(c->v))
+        return;
+    struct memo *m = memos_find(&c->v->memos, c->id);
+    if (!m) {
+        m = memo_new(c->id);
+        memos_add(&c->v->memos, m);
+    }
+    memos_touch(&c->v->memos, m);
+    memo_add_hole(m, ord, c->numbers);
+    memos_count(&c->v->memos, m);
+}
+
+/* What is below the number of an item that went may be free as well; only memory knows that. */
+static void lower_numbers(struct coll *c, int64_t gone)
+{
+    note_hole(c, gone);
+    if (c->res)
+        c->numbers = c->res->size ? resident_at(c->res, c->res->size - 1)->ord + 1 : 0;
+    else if (gone == c->numbers - 1)
+        c->numbers--;
 }
 
 enum status coll_take_out(struct coll *c, const struct coll_item *item)
 {
+    int64_t ord = item->ord;
     c->dirty = true;
     enum status st = coll_notes(c) ? coll_note(c, item->name, item) : ST_OK;
-    if (st == ST_OK && item->ord != c->size - 1)
-        st = move_last(c, item->ord);
     if (st != ST_OK)
         return st;
     struct item_ref ref = {
@@ -401,21 +401,25 @@ enum status coll_take_out(struct coll *c, const struct coll_item *item)
     st = view_del_item(c->v, &ref);
     COLL_RESIDENT(c, resident_remove(c->res, resident_find(c->res, ref.name)));
     c->size--;
+    lower_numbers(c, ord);
     return st;
+}
+
+enum status coll_remove_known(struct coll *c, const struct coll_item *item)
+{
+    enum status st = c->type == ROW_ZSET ? coll_zset_change(c, item, NULL) : ST_OK;
+    return st == ST_OK ? coll_take_out(c, item) : st;
 }
 
 enum status coll_remove(struct coll *c, struct slice name, bool *ret_removed)
 {
     struct coll_item old;
-    enum status st = coll_find(c, name, ret_removed, &old);
-    if (st != ST_OK || !*ret_removed)
-        return st;
-    if (c->type == ROW_ZSET)
-        st = coll_zset_change(c, &old, NULL);
-    return st == ST_OK ? coll_take_out(c, &old) : st;
+    *ret_removed = c->type == ROW_ZSET && coll_end_find(c, name, &old);
+    enum status st = *ret_removed ? ST_OK : coll_find(c, name, ret_removed, &old);
+    return st == ST_OK && *ret_removed ? coll_remove_known(c, &old) : st;
 }
 
-/* ---- by number, and all ---- */
+/* ---- all, and pages ---- */
 
 enum status coll_walk_row(void *walk, const struct item_row *row)
 {
@@ -443,48 +447,6 @@ enum status coll_walk_all(struct coll *c, const struct item_scan *q, int64_t n, 
     return st;
 }
 
-struct keep {
-    struct arena *arena;
-    struct coll_item *item;
-    bool found;
-};
-
-static enum status keep_item(void *arg, const struct coll_item *item)
-{
-    struct keep *k = arg;
-    *k->item = *item;
-    k->item->name = arena_copy(k->arena, item->name);
-    k->item->value = arena_copy(k->arena, item->value);
-    k->found = true;
-    return ST_OK;
-}
-
-enum status coll_at(struct coll *c, int64_t ord, struct coll_item *ret)
-{
-    assert(ord >= 0 && ord < c->size);
-    if (c->res) {
-        *ret = coll_from_member(resident_at(c->res, (size_t)ord));
-        return ST_OK;
-    }
-    struct item_scan q = {
-        .table = c->table,
-        .id = c->id,
-        .order = ITEMS_BY_ORD,
-        .has_min = true,
-        .has_max = true,
-        .min = ord,
-        .max = ord,
-        .limit = 1,
-    };
-    struct keep k = {&c->v->call.scratch, ret, false};
-    struct coll_walk w = {.fn = keep_item, .arg = &k};
-    enum status st = view_scan_items(c->v, &q, coll_walk_row, &w);
-    if (st == ST_OK && !k.found)
-        st = error_set(c->v->call.err, ST_CORRUPT, "item %lld of %lld is missing", (long long)ord,
-                       (long long)c->size);
-    return st;
-}
-
 enum status coll_each(struct coll *c, coll_fn *fn, void *arg)
 {
     if (c->res || c->size == 0)
@@ -499,7 +461,7 @@ enum status coll_each(struct coll *c, coll_fn *fn, void *arg)
     return coll_walk_all(c, &q, coll_size(c), fn, arg);
 }
 
-/* The items in memory from the one with number `from` on. */
+/* The items in memory from a place on. */
 static enum status each_resident(const struct coll *c, int64_t from, int64_t limit, coll_fn *fn, void *arg)
 {
     enum status st = ST_OK;
@@ -516,8 +478,8 @@ enum status coll_piece(struct coll *c, struct slice after, uint32_t limit, coll_
     if (c->size == 0)
         return ST_OK;
     if (c->res) {
-        int64_t from = after.p ? resident_find(c->res, after)->ord + 1 : 0;
-        return each_resident(c, from, limit, fn, arg);
+        int64_t ord = after.p ? resident_find(c->res, after)->ord + 1 : 0;
+        return each_resident(c, (int64_t)resident_place(c->res, ord), limit, fn, arg);
     }
     struct item_scan q = {.table = c->table, .id = c->id, .order = ITEMS_BY_NAME, .limit = limit};
     if (after.p) {
@@ -531,35 +493,58 @@ enum status coll_piece(struct coll *c, struct slice after, uint32_t limit, coll_
     return view_scan_items(c->v, &q, coll_walk_row, &w);
 }
 
+/* A page of what is in memory: items with numbers below a bound, from the highest down. */
+static enum status page_resident(const struct coll *c, int64_t *bound, int64_t count, coll_fn *fn, void *arg)
+{
+    int64_t below = (int64_t)resident_place(c->res, *bound), from = count < below ? below - count : 0;
+    *bound = from ? resident_at(c->res, (size_t)from)->ord : 0;
+    for (int64_t i = below - 1; i >= from; i--) {
+        struct coll_item item = coll_from_member(resident_at(c->res, (size_t)i));
+        enum status st = hidden(c, &item) ? ST_OK : fn(arg, &item);
+        if (st != ST_OK)
+            return status_of_walk(st);
+    }
+    return ST_OK;
+}
+
+struct page {
+    struct coll_walk walk;
+    int64_t rows, last; /* how many have come, and the number of the last one */
+};
+
+static enum status page_row(void *arg, const struct item_row *row)
+{
+    struct page *p = arg;
+    p->rows++;
+    p->last = row->ord;
+    return coll_walk_row(&p->walk, row);
+}
+
 enum status coll_page(struct coll *c, int64_t *cursor, int64_t count, coll_fn *fn, void *arg)
 {
-    int64_t below = *cursor > 0 && *cursor < c->size ? *cursor : c->size;
-    if (c->size <= WHOLE_PAGE || count > below)
-        count = below;
-    int64_t from = below - count;
-    *cursor = from;
-    if (c->res) {
-        for (int64_t i = below - 1; i >= from; i--) {
-            struct coll_item item = coll_from_member(resident_at(c->res, (size_t)i));
-            enum status st = hidden(c, &item) ? ST_OK : fn(arg, &item);
-            if (st != ST_OK)
-                return status_of_walk(st);
-        }
+    if (c->size == 0) {
+        *cursor = 0;
         return ST_OK;
     }
+    if (*cursor <= 0 || *cursor > c->numbers)
+        *cursor = c->numbers;
+    if (c->size <= WHOLE_PAGE || count > c->size)
+        count = c->size;
+    if (c->res)
+        return page_resident(c, cursor, count, fn, arg);
     struct item_scan q = {
         .table = c->table,
         .id = c->id,
         .order = ITEMS_BY_ORD,
         .reverse = true,
-        .has_min = true,
         .has_max = true,
-        .min = from,
-        .max = below - 1,
-        .limit = UINT32_MAX,
+        .max = *cursor - 1,
+        .limit = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX,
     };
-    struct coll_walk w = {.fn = fn, .arg = arg, .hide_until = hide_until(c)};
-    return view_scan_items(c->v, &q, coll_walk_row, &w);
+    struct page p = {.walk = {.fn = fn, .arg = arg, .hide_until = hide_until(c)}};
+    enum status st = view_scan_items(c->v, &q, page_row, &p);
+    *cursor = p.rows == q.limit && p.rows < c->size ? p.last : 0; /* or these were all */
+    return st;
 }
 
 /* ---- many at once ---- */
@@ -579,70 +564,56 @@ void coll_begin_anew(struct coll *c)
         memos_drop(&c->v->memos, m);
     if (c->id && c->id != c->row_id) /* no row refers to them, nor ever will */
         view_discard(c->v, c->id, c->type);
-    c->id = c->size = c->first = 0;
+    c->id = c->size = c->first = c->numbers = 0;
     c->memo = NULL;
     c->res = NULL;
     c->dirty = true;
 }
 
-struct renumber {
-    struct coll *c;
-    int64_t end;           /* how many items stay */
-    bool *leaves;          /* by ord - end: it goes as well */
-    int64_t *holes;        /* numbers below end that become free */
-    struct item_row *rows; /* of the items that get them */
-    size_t nholes, nrows;
-};
+/* ---- ahead of a command ---- */
 
-static enum status take_hole(void *arg, const struct item_row *row)
+/* Small ones are in memory as a whole, and found there another way. */
+static bool is_far(const struct row *r, const struct row_ext *e)
 {
-    struct renumber *m = arg;
-    struct coll *c = m->c;
-    if (m->leaves[row->ord - m->end])
-        return ST_OK;
-    if (m->nrows == m->nholes)
-        return error_set(c->v->call.err, ST_CORRUPT, "an item of %lld has the number of another",
-                         (long long)c->size);
-    struct item_row *moved = &m->rows[m->nrows];
-    *moved = *row;
-    moved->ref.name = arena_copy(&c->v->batch.arena, row->ref.name);
-    moved->value = arena_copy(&c->v->batch.arena, row->value);
-    moved->ord = m->holes[m->nrows++];
-    return ST_OK;
+    bool named = r->type == ROW_HASH || r->type == ROW_SET || r->type == ROW_ZSET;
+    return named && e->size > COLL_RESIDENT_LOAD;
 }
 
-enum status coll_renumber(struct coll *c, const int64_t *gone, size_t n)
+void coll_prefetch(const struct view *v, struct prefetch *e, const struct slice *argv, int argc)
 {
-    assert(!c->res && (int64_t)n < c->size);
-    struct arena *a = &c->v->call.scratch;
-    struct renumber m = {.c = c, .end = c->size - (int64_t)n};
-    m.leaves = arena_alloc(a, n * sizeof *m.leaves);
-    memset(m.leaves, 0, n * sizeof *m.leaves);
-    m.holes = arena_alloc(a, n * sizeof *m.holes);
-    m.rows = arena_alloc(a, n * sizeof *m.rows);
-    for (size_t i = 0; i < n; i++) {
-        if (gone[i] < 0 || gone[i] >= c->size)
-            return error_set(c->v->call.err, ST_CORRUPT, "an item of %lld has number %lld",
-                             (long long)c->size, (long long)gone[i]);
-        if (gone[i] >= m.end)
-            m.leaves[gone[i] - m.end] = true;
-        else
-            m.holes[m.nholes++] = gone[i];
-    }
-    struct item_scan q = {
-        .table = c->table,
-        .id = c->id,
-        .order = ITEMS_BY_ORD,
-        .has_min = true,
-        .min = m.end,
-        .has_max = true,
-        .max = c->size - 1,
-        .limit = UINT32_MAX,
-    };
-    enum status st = view_scan_items(c->v, &q, take_hole, &m);
-    if (st == ST_OK && m.nrows != m.nholes)
-        st = error_set(c->v->call.err, ST_CORRUPT, "the numbers of %lld items have gaps", (long long)c->size);
-    for (size_t i = 0; st == ST_OK && i < m.nrows; i++)
-        st = view_put_item(c->v, &m.rows[i]);
-    return st;
+    const struct row *r = argc > 2 ? cache_peek(v->cache, e->number, e->key, e->hash) : NULL;
+    if (!r)
+        return;
+    struct row_ext items = row_items(r);
+    if (!is_far(r, &items))
+        return;
+    int at = r->type == ROW_ZSET && argc > 3 ? 3 : 2; /* behind a score */
+    struct item_ref ref = {.table = item_table_of((enum row_type)r->type), .id = items.id, .name = argv[at]};
+    e->item = ref.name;
+    e->id = ref.id;
+    e->item_hash = item_hash(&ref);
+    cache_fetch_bucket(v->cache, e->item_hash);
+}
+
+void coll_prefetch_next(const struct view *v, const struct prefetch *e)
+{
+    if (e->item.p)
+        cache_fetch_first(v->cache, e->item_hash);
+}
+
+enum status coll_read_ahead(struct view *v, uint32_t db, struct slice key, const struct slice *names,
+                            size_t n)
+{
+    const struct row *r;
+    struct coll *c;
+    enum status st = view_get(v, db, key, &r);
+    struct row_ext items = st == ST_OK && r ? row_items(r) : (struct row_ext){0};
+    if (st != ST_OK || !r || !is_far(r, &items) || (st = coll_of_row(v, db, r, &c)) != ST_OK || c->res)
+        return st;
+    struct item_ref *refs = arena_alloc(&v->call.scratch, (n + 1) * sizeof *refs);
+    size_t nrefs = 0;
+    for (size_t i = 0; i < n; i++)
+        if (may_have(c, names[i]))
+            refs[nrefs++] = (struct item_ref){.table = c->table, .id = c->id, .name = names[i]};
+    return view_read_items_ahead(v, refs, nrefs);
 }

@@ -11,9 +11,12 @@
    nothing is left). An item's cost never depends on how many others there are, but for what the operation
    itself walks over.
 
-   Items of hashes, sets and sorted sets are numbered 0 .. size - 1 (`ord`) without gaps: a new one gets the
-   end, and when one goes the last one takes its number. That makes a random item one look-up, and a scan from
-   the end to 0 sees every item that stays, whatever else comes and goes, with no state but the number.
+   Items of hashes, sets and sorted sets are numbered (`ord`): a new one gets the number `numbers` of the key's
+   row, which rises by one. One that goes leaves a hole: no row is touched but its own. A random item is a
+   look-up of random numbers until one lives (coll_sample.c). A scan goes from the highest number down, with
+   no state but the number: it sees every item that stays, whatever else comes and goes, since an item only
+   ever gets a lower number. That happens in the background, when fewer than a quarter of the numbers are
+   taken (coll_numbers.c).
 
    A hash's field that has expired is not there, and does not count: see coll_expire.c.
 
@@ -88,14 +91,13 @@ enum status coll_has(struct coll *c, const struct slice *names, size_t n, bool *
 enum status coll_put(struct coll *c, const struct coll_item *item, bool *ret_added) MUST_CHECK;
 enum status coll_remove(struct coll *c, struct slice name, bool *ret_removed) MUST_CHECK;
 
+/* Takes an item out for a caller that knows that it is there, and its value or score; its ord may be -1. */
+enum status coll_remove_known(struct coll *c, const struct coll_item *item) MUST_CHECK;
+
 /* Adds or replaces for a caller that has looked already: old is what coll_find gave, NULL when there is
    none. */
 enum status coll_put_known(struct coll *c, const struct coll_item *item,
                            const struct coll_item *old) MUST_CHECK;
-
-/* The item with this number, 0 <= ord < size. (For hashes use coll_random and coll_page: numbers also count
-   fields that have expired.) */
-enum status coll_at(struct coll *c, int64_t ord, struct coll_item *ret) MUST_CHECK;
 
 /* Every item, in no particular order; fn must not write. ST_STOP from fn ends the walk, which returns ST_OK
    then; anything else but ST_OK ends it and is returned. */
@@ -117,7 +119,8 @@ enum status coll_sample(struct coll *c, int64_t n, coll_fn *fn, void *arg) MUST_
    the smaller of what stays and what goes. Not for sorted sets. */
 enum status coll_take_random(struct coll *c, int64_t n, coll_fn *fn, void *arg) MUST_CHECK;
 
-/* One page of HSCAN, SSCAN, ZSCAN: *cursor 0 starts; it is set for the next page, 0 at the end. */
+/* One page of HSCAN, SSCAN, ZSCAN: *cursor 0 starts; it is set for the next page, 0 at the end. A page reads
+   count rows (all of a small collection), expired fields among them; holes cost nothing. */
 enum status coll_page(struct coll *c, int64_t *cursor, int64_t count, coll_fn *fn, void *arg) MUST_CHECK;
 
 /* ---- lists: by place, 0 <= i < size ---- */
@@ -140,7 +143,7 @@ enum status coll_erase_places(struct coll *c, const int64_t *places, size_t n) M
 enum status coll_range(struct coll *c, int64_t from, int64_t to, bool reverse, coll_fn *fn,
                        void *arg) MUST_CHECK;
 
-/* Keeps only places [from, to]; costs the smaller of what stays and what goes. */
+/* Keeps only places [from, to]. Of a large list the rest goes at once, however much it is. */
 enum status coll_trim(struct coll *c, int64_t from, int64_t to) MUST_CHECK;
 
 /* ---- sorted sets: by score, then name ---- */
@@ -157,12 +160,33 @@ struct coll_bound {
    time. */
 enum status coll_rank_of(struct coll *c, const struct coll_bound *b, bool upper, int64_t *ret) MUST_CHECK;
 
+/* The same for a caller that needs no more than `depth` members before the bound, or (reverse) behind it: the
+   rank may be told as if there were no more. */
+enum status coll_rank_within(struct coll *c, const struct coll_bound *b, bool upper, bool reverse,
+                             int64_t depth, int64_t *ret) MUST_CHECK;
+
 /* Members with rank in [from, to], 0 <= from <= to < size, ascending or (reverse) from rank `to` down. Their
    ord is not told. */
 enum status coll_by_rank(struct coll *c, int64_t from, int64_t to, bool reverse, coll_fn *fn,
                          void *arg) MUST_CHECK;
 
-/* Takes members with rank in [from, to] out; costs the smaller of what stays and what goes. */
+/* Takes members with rank in [from, to] out: of a large set at once, however many they are. */
 enum status coll_remove_ranks(struct coll *c, int64_t from, int64_t to) MUST_CHECK;
+
+/* How many members memory may read ahead at each end of a sorted set in the tables; for tests. */
+void coll_set_ends(struct view *v, uint32_t members);
+
+/* ---- ahead of a command ---- */
+
+/* What view_prefetch is for keys, for the item that a command names, if its key has a large collection. A few
+   commands later the item itself is fetched. Only hints: e->key is the command's first key, and the name is
+   guessed from where most commands have it. */
+void coll_prefetch(const struct view *v, struct prefetch *e, const struct slice *argv, int argc);
+void coll_prefetch_next(const struct view *v, const struct prefetch *e);
+
+/* Before a command that will ask for items of these names, if the key has a large collection: those that
+   memory lacks are read at once, in the order of their names. */
+enum status coll_read_ahead(struct view *v, uint32_t db, struct slice key, const struct slice *names,
+                            size_t n) MUST_CHECK;
 
 #endif

@@ -103,15 +103,13 @@ void coll_keep_expired(struct coll *c)
 struct gone {
     struct coll *c;
     struct slice *names; /* in the batch's arena */
-    int64_t *ords;
     size_t n;
 };
 
 static enum status add_gone(void *arg, const struct coll_item *item)
 {
     struct gone *g = arg;
-    g->names[g->n] = arena_copy(&g->c->v->batch.arena, item->name);
-    g->ords[g->n++] = item->ord;
+    g->names[g->n++] = arena_copy(&g->c->v->batch.arena, item->name);
     return ST_OK;
 }
 
@@ -121,8 +119,8 @@ static enum status add_expired(void *arg, const struct coll_item *item)
     return expired(item->expire_at, view_now(g->c->v)) ? add_gone(arg, item) : ST_OK;
 }
 
-/* In the tables: where much has expired, what of it has the highest numbers, because neighbours go together
-   and little has to be renumbered; else by the index. */
+/* In the tables: where much has expired, what of it has the highest numbers, because neighbours go together;
+   else by the index. */
 static enum status gather_rows(struct coll *c, uint32_t max, struct gone *ret)
 {
     struct item_scan last = {
@@ -149,7 +147,6 @@ static enum status gather(struct coll *c, uint32_t max, struct gone *ret)
     enum status st = ST_OK;
     *ret = (struct gone){.c = c};
     ret->names = arena_alloc(&c->v->call.scratch, max * sizeof *ret->names);
-    ret->ords = arena_alloc(&c->v->call.scratch, max * sizeof *ret->ords);
     if (!c->res)
         return gather_rows(c, max, ret);
     for (size_t i = 0; st == ST_OK && i < c->res->size && ret->n < max; i++) {
@@ -171,7 +168,7 @@ static enum status note_gone(struct coll *c, struct slice name)
 
 static enum status take_gone(struct coll *c, const struct gone *g)
 {
-    enum status st = c->res || g->n == 0 ? ST_OK : coll_renumber(c, g->ords, g->n);
+    enum status st = ST_OK;
     for (size_t i = 0; st == ST_OK && i < g->n; i++) {
         struct item_ref ref = {.table = ITEM_HASH, .id = c->id, .name = g->names[i]};
         if (c->res) {
@@ -213,14 +210,7 @@ static enum status save_purged(struct coll *c, struct row *row, size_t gone)
     enum status st = c->notes ? coll_tell(c) : ST_OK;
     if (st != ST_OK)
         return st;
-    struct row_draft d = {
-        .type = ROW_HASH,
-        .id = c->id,
-        .size = c->size,
-        .first = c->first,
-        .expire_at = c->expire_at,
-        .form = (enum row_form)row->form,
-    };
+    struct row_draft d = coll_draft(c, (enum row_form)row->form);
     coll_keep_expired(c);
     return view_amend(c->v, row, &d, row->version + (int64_t)gone);
 }

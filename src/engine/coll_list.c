@@ -7,7 +7,9 @@
 #include "base/mem.h"
 #include "engine/coll_internal.h"
 
-#define TRIM_FEW 64 /* so many rows are removed one by one rather than by copying what stays */
+#define READ_AHEAD 64  /* items of a list that pops ask for, at most */
+#define DROP_FEW   64  /* so many rows are removed one by one rather than as a range */
+#define KEEP_FEW   256 /* so many are copied, and stay, rather than that all others are removed */
 
 static struct item_ref ref_at(const struct coll *c, int64_t i)
 {
@@ -51,10 +53,37 @@ enum status coll_push(struct coll *c, bool front, struct slice value)
     return st;
 }
 
+/* Pops of one list tend to come one after the other: each time one asks the tables, twice as many items are
+   read as the last time. */
+static enum status read_ahead(struct coll *c, bool front)
+{
+    struct memos *t = &c->v->memos;
+    struct item_ref ref = ref_at(c, front ? 0 : c->size - 1);
+    if (cache_item(c->v->cache, &ref, item_hash(&ref)))
+        return ST_OK;
+    if (t->popped.id != c->id) {
+        t->popped.id = c->id;
+        t->popped.ahead = 1;
+        return ST_OK;
+    }
+    if (t->popped.ahead == 0)
+        return ST_OK;
+    if (t->popped.ahead < READ_AHEAD)
+        t->popped.ahead *= 2;
+    uint32_t n = c->size < t->popped.ahead ? (uint32_t)c->size : t->popped.ahead;
+    bool small;
+    enum status st = view_read_ahead(c->v, c->id, front ? ref.pos : ref.pos - n + 1, n, &small);
+    if (!small)
+        t->popped.ahead = 0;
+    return st;
+}
+
 enum status coll_pop(struct coll *c, bool front, struct slice *ret)
 {
     int64_t i = front ? 0 : c->size - 1;
-    enum status st = coll_index(c, i, ret);
+    enum status st = c->res ? ST_OK : read_ahead(c, front);
+    if (st == ST_OK)
+        st = coll_index(c, i, ret);
     if (st != ST_OK)
         return st;
     *ret = arena_copy(&c->v->batch.arena, *ret);
@@ -110,10 +139,19 @@ enum status coll_insert(struct coll *c, int64_t i, struct slice value)
     return st;
 }
 
-/* Removes the rows of items [from, to). */
+/* Removes the rows of items [from, to): many at once, but for those of a list in memory, which are not
+   many. */
 static enum status drop_rows(struct coll *c, int64_t from, int64_t to)
 {
     enum status st = ST_OK;
+    if (to - from > DROP_FEW && !c->res) {
+        struct item_range gone = {.table = ITEM_LIST,
+                                  .id = c->id,
+                                  .order = ITEMS_BY_POS,
+                                  .min = c->first_pos + from,
+                                  .max = c->first_pos + to - 1};
+        return view_del_range(c->v, &gone);
+    }
     for (int64_t i = from; st == ST_OK && i < to; i++) {
         struct item_ref ref = ref_at(c, i);
         st = view_del_item(c->v, &ref);
@@ -244,7 +282,7 @@ enum status coll_trim(struct coll *c, int64_t from, int64_t to)
     }
     int64_t kept = to - from + 1;
     int64_t gone = c->size - kept;
-    if (gone > TRIM_FEW && kept < gone)
+    if (gone > DROP_FEW && kept < gone && (kept <= KEEP_FEW || c->res))
         return keep_copy(c, from, to);
     enum status st = coll_erase(c, to + 1, c->size - to - 1);
     return st == ST_OK ? coll_erase(c, 0, from) : st;

@@ -1,10 +1,10 @@
 /* Sorted sets by rank and by score.
 
-   In memory the members are an array in order. A set that lives in the tables has rank blocks (blocks.h):
-   rows of larder_zset_block, and a copy of them in what memory knows of the set (memo.h), which is read when
-   a command asks for a rank and dropped whenever members in memory would be. Adding or removing a member
-   changes the count of one block, in the same transaction; a batch that changes a block many times writes its
-   row once.
+   In memory the members are an array in order. A set that lives in the tables has rank blocks
+   (order/blocks.h): rows of larder_zset_block, and a copy of them in what memory knows of the set (memo.h),
+   which is read when a command asks for a rank and dropped whenever members in memory would be. Adding or
+   removing a member changes the count of one block, in the same transaction; a batch that changes a block
+   many times writes its row once.
 
    A set that has just outgrown memory has no rows of blocks yet and counts as one block. The first write to
    it makes rows, and when a command is done, blocks that have grown too large are divided. A block that gets
@@ -17,10 +17,12 @@
 #include <stdlib.h>
 
 #include "base/vec.h"
-#include "engine/blocks.h"
+#include "engine/order/blocks.h"
 #include "engine/coll_internal.h"
 
-#define EMPTY ((struct slice){"", 0})
+#define EMPTY      ((struct slice){"", 0})
+#define REMOVE_FEW 64  /* members are removed one by one rather than as a range */
+#define KEEP_FEW   256 /* are copied, and stay, rather than that all others are removed */
 
 /* ---- the blocks of a set in the tables ---- */
 
@@ -59,8 +61,7 @@ static void count_bytes(struct coll *c, struct memo *m)
     memos_count(&c->v->memos, m);
 }
 
-/* The memo of a set in the tables, with its ranks. */
-static enum status blocks_of(struct coll *c, struct memo **ret)
+enum status coll_ranks(struct coll *c, struct memo **ret)
 {
     assert(!c->res);
     struct memo *m = memos_find(&c->v->memos, c->id);
@@ -113,14 +114,13 @@ static enum status join(struct coll *c, struct blocks *b, size_t i)
     struct item_ref gone = block_ref(c, b->at[i].number);
     enum status st = gone.pos ? view_del_item(c->v, &gone) : ST_OK;
     b->at[i - 1].count += b->at[i].count;
-    blocks_erase(b, i);
+    blocks_erase(b, i, 1);
     return st == ST_OK ? put_block(c, &b->at[i - 1]) : st;
 }
 
-static enum status adjust(struct coll *c, struct blocks *b, const struct coll_item *item, int64_t delta)
+/* The count of block i has changed: its row is written, or it is joined with a neighbour. */
+static enum status recount(struct coll *c, struct blocks *b, size_t i)
 {
-    size_t i = blocks_find(b, item->score, item->name);
-    blocks_add(b, i, delta);
     assert(b->at[i].count >= 0);
     if (b->at[i].count < BLOCK_MIN) {
         if (i > 0 && b->at[i - 1].count + b->at[i].count <= BLOCK_JOIN)
@@ -129,6 +129,13 @@ static enum status adjust(struct coll *c, struct blocks *b, const struct coll_it
             return join(c, b, i + 1);
     }
     return put_block(c, &b->at[i]);
+}
+
+static enum status adjust(struct coll *c, struct blocks *b, const struct coll_item *item, int64_t delta)
+{
+    size_t i = blocks_find(b, item->score, item->name);
+    blocks_add(b, i, delta);
+    return recount(c, b, i);
 }
 
 static enum status take_number(void *arg, const struct item_row *row)
@@ -157,13 +164,17 @@ enum status coll_zset_change(struct coll *c, const struct coll_item *was, const 
 {
     if (c->res)
         return c->next_block ? drop_blocks(c) : ST_OK;
-    if (was && now && !(was->score < now->score) && !(was->score > now->score))
+    bool stays = was && now && !(was->score < now->score) && !(was->score > now->score);
+    if (stays && signbit(was->score) == signbit(now->score))
         return ST_OK;
     struct memo *m;
-    enum status st = blocks_of(c, &m);
+    enum status st = coll_ranks(c, &m);
     if (st != ST_OK)
         return st;
     memos_touch(&c->v->memos, m);
+    coll_end_change(c, m, was, now);
+    if (stays) /* another zero */
+        return ST_OK;
     if (was)
         st = adjust(c, m->ranks, was, -1);
     if (st == ST_OK && now)
@@ -267,14 +278,21 @@ static enum status position(struct coll *c, double score, struct slice name, int
         return ST_OK;
     }
     struct memo *m;
-    enum status st = blocks_of(c, &m);
+    enum status st = coll_ranks(c, &m);
     if (st != ST_OK)
         return st;
+    if (coll_end_rank(c, m, score, name, ret))
+        return ST_OK;
     size_t i = blocks_find(m->ranks, score, name);
     const struct block *b = &m->ranks->at[i];
     *ret = blocks_before(m->ranks, i);
     if (score_compare(b->score, block_name(b), score, name) == 0)
         return ST_OK;
+    if (i == 0 || i + 1 == m->ranks->len) { /* near an end: rows may be there that are known to be gone */
+        st = coll_end_reach(c, m, i > 0, score, name);
+        if (st != ST_OK || coll_end_rank(c, m, score, name, ret))
+            return st;
+    }
     struct item_scan q = {
         .table = ITEM_ZSET,
         .id = c->id,
@@ -310,12 +328,7 @@ enum status coll_rank_of(struct coll *c, const struct coll_bound *b, bool upper,
         }
         return position(c, nextafter(b->score, INFINITY), EMPTY, ret);
     }
-    /* Nothing is between a name and the same with a NUL behind it. */
-    char *next = arena_alloc(&c->v->call.scratch, b->name.n + 1);
-    if (b->name.n)
-        memcpy(next, b->name.p, b->name.n);
-    next[b->name.n] = '\0';
-    return position(c, b->score, slice_of(next, b->name.n + 1), ret);
+    return position(c, b->score, arena_next(&c->v->call.scratch, b->name), ret);
 }
 
 static enum status walk_memory(struct coll *c, int64_t from, int64_t to, bool reverse, coll_fn *fn, void *arg)
@@ -329,14 +342,37 @@ static enum status walk_memory(struct coll *c, int64_t from, int64_t to, bool re
     return status_of_walk(st);
 }
 
+/* Members of a set in the tables whose ranks are within `depth` of an end. *ret_done: they have been walked
+   over. */
+static enum status walk_end(struct coll *c, struct memo *m, int64_t from, int64_t to, bool reverse,
+                            struct coll_walk *walk, bool *ret_done)
+{
+    bool high = c->size - from < to + 1;
+    const struct window *w;
+    enum status st = coll_end(c, m, high, high ? c->size - from : to + 1, &w);
+    *ret_done = w;
+    for (int64_t i = 0; w && st == ST_OK && i <= to - from; i++) {
+        int64_t rank = reverse ? to - i : from + i;
+        const struct window_item *found = window_at(w, (size_t)(high ? c->size - 1 - rank : rank));
+        struct coll_item item = {.name = window_name(found), .score = found->score, .ord = -1};
+        st = walk->fn(walk->arg, &item);
+    }
+    return status_of_walk(st);
+}
+
 enum status coll_by_rank(struct coll *c, int64_t from, int64_t to, bool reverse, coll_fn *fn, void *arg)
 {
     assert(from >= 0 && from <= to && to < c->size);
     if (c->res)
         return walk_memory(c, from, to, reverse, fn, arg);
     struct memo *m;
-    enum status st = blocks_of(c, &m);
+    enum status st = coll_ranks(c, &m);
     if (st != ST_OK)
+        return st;
+    struct coll_walk w = {.fn = fn, .arg = arg};
+    bool done;
+    st = walk_end(c, m, from, to, reverse, &w, &done);
+    if (st != ST_OK || done)
         return st;
     struct blocks *b = m->ranks;
     int64_t before;
@@ -361,7 +397,6 @@ enum status coll_by_rank(struct coll *c, int64_t from, int64_t to, bool reverse,
         }
         q.skip = (uint32_t)(before + b->at[i].count - 1 - to);
     }
-    struct coll_walk w = {.fn = fn, .arg = arg};
     st = view_scan_items(c->v, &q, coll_walk_row, &w);
     if (st == ST_OK && w.seen != to - from + 1 && !w.stopped)
         st = error_set(c->v->call.err, ST_CORRUPT, "members %lld to %lld of %lld are not all there",
@@ -430,40 +465,68 @@ static enum status keep_others(struct coll *c, int64_t from, int64_t to)
     return st;
 }
 
-static enum status remove_rows(struct coll *c, int64_t from, int64_t to)
-{
-    size_t n = (size_t)(to - from + 1);
-    struct arena *a = &c->v->call.scratch;
-    struct gather g = {.arena = &c->v->batch.arena, .items = arena_alloc(a, n * sizeof *g.items)};
-    int64_t *ords = arena_alloc(a, n * sizeof *ords);
-    enum status st = coll_by_rank(c, from, to, false, gather_item, &g);
-    if (st == ST_OK)
-        st = find_ords(c, g.items, n);
-    for (size_t i = 0; st == ST_OK && i < n; i++)
-        ords[i] = g.items[i].ord;
-    if (st == ST_OK)
-        st = coll_renumber(c, ords, n);
-    for (size_t i = 0; st == ST_OK && i < n; i++) {
-        struct item_ref ref = {.table = ITEM_ZSET, .id = c->id, .name = g.items[i].name};
-        st = coll_zset_change(c, &g.items[i], NULL);
-        if (st == ST_OK)
-            st = view_del_item(c->v, &ref);
-    }
-    c->size -= (int64_t)n;
-    c->dirty = true;
-    return st;
-}
-
 static enum status remove_members(struct coll *c, int64_t from, int64_t to)
 {
     size_t n = (size_t)(to - from + 1);
     struct gather g = {.arena = &c->v->call.scratch,
                        .items = arena_alloc(&c->v->call.scratch, n * sizeof *g.items)};
     enum status st = coll_by_rank(c, from, to, false, gather_item, &g);
-    bool removed;
     for (size_t i = 0; st == ST_OK && i < n; i++)
-        st = coll_remove(c, g.items[i].name, &removed);
+        st = coll_remove_known(c, &g.items[i]);
     return st;
+}
+
+/* Members of these ranks go: blocks of nothing else go with them, those at either end get smaller. */
+static enum status shrink_blocks(struct coll *c, struct blocks *b, int64_t from, int64_t to)
+{
+    int64_t before_first, before_last;
+    size_t first = blocks_at_rank(b, from, &before_first), last = blocks_at_rank(b, to, &before_last);
+    enum status st = ST_OK;
+    if (first == last) {
+        blocks_add(b, first, from - to - 1);
+        return recount(c, b, first);
+    }
+    blocks_add(b, last, before_last - to - 1);
+    blocks_add(b, first, from - before_first - b->at[first].count);
+    for (size_t i = first + 1; st == ST_OK && i < last; i++) {
+        struct item_ref gone = block_ref(c, b->at[i].number);
+        st = gone.pos ? view_del_item(c->v, &gone) : ST_OK;
+    }
+    blocks_erase(b, first + 1, last - first - 1);
+    if (st == ST_OK)
+        st = recount(c, b, first + 1);
+    return st == ST_OK ? recount(c, b, first) : st;
+}
+
+/* Many at once, of a set that lives in the tables: a range from the first of them to the last. Their numbers
+   become holes. */
+static enum status remove_range(struct coll *c, int64_t from, int64_t to)
+{
+    struct coll_item ends[2];
+    struct gather g = {.arena = &c->v->call.scratch, .items = ends};
+    struct memo *m;
+    enum status st = coll_by_rank(c, from, from, false, gather_item, &g);
+    if (st == ST_OK)
+        st = coll_by_rank(c, to, to, false, gather_item, &g);
+    if (st == ST_OK)
+        st = coll_ranks(c, &m);
+    if (st != ST_OK)
+        return st;
+    memos_touch(&c->v->memos, m);
+    coll_end_remove(m, &ends[0], &ends[1]);
+    c->dirty = true;
+    st = shrink_blocks(c, m->ranks, from, to);
+    struct item_range gone = {
+        .table = ITEM_ZSET,
+        .id = c->id,
+        .order = ITEMS_BY_SCORE,
+        .min_score = ends[0].score,
+        .min_name = ends[0].name,
+        .max_score = ends[1].score,
+        .max_name = ends[1].name,
+    };
+    c->size -= to - from + 1;
+    return st == ST_OK ? view_del_range(c->v, &gone) : st;
 }
 
 enum status coll_remove_ranks(struct coll *c, int64_t from, int64_t to)
@@ -474,7 +537,7 @@ enum status coll_remove_ranks(struct coll *c, int64_t from, int64_t to)
         coll_begin_anew(c);
         return ST_OK;
     }
-    if (c->res || n == 1)
+    if (c->res || n <= REMOVE_FEW)
         return remove_members(c, from, to);
-    return n > c->size / 2 ? keep_others(c, from, to) : remove_rows(c, from, to);
+    return c->size - n <= KEEP_FEW ? keep_others(c, from, to) : remove_range(c, from, to);
 }

@@ -233,11 +233,14 @@ bool engine_cannot_write(const struct engine *e)
     return e->failed || e->progress.failing;
 }
 
-/* A shared store is told what the batch has declared. */
+/* The store is told what the batch has declared: a shared one all, another one whether memory is enough. */
 static enum status begin(struct engine *e, enum store_txn kind, bool *ret_changed, struct error *err)
 {
-    if (!store_shared(e->store))
-        return store_begin(e->store, kind, NULL, ret_changed, err);
+    if (!store_shared(e->store)) {
+        const struct view_declared *v = &e->view.declared;
+        struct store_declared d = {.keys = v->keys, .nkeys = v->n, .rows_only = v->rows_only};
+        return store_begin(e->store, kind, &d, ret_changed, err);
+    }
     e->view.keep.writes = kind != STORE_READ;
     if (e->view.keep.writes)
         view_peek_kept(&e->view);
@@ -266,7 +269,7 @@ enum status engine_begin(struct engine *e, bool write, struct error *ret_write_e
     if (st == ST_OK && !store_shared(e->store) && e->view.declared.n) {
         struct error ignored; /* a command that asks for a key which is missing then fails itself */
         (void)view_load_declared(&e->view, &ignored);
-    } else if (st != ST_OK) {
+    } else {
         view_undeclare(&e->view);
     }
     return st;
@@ -286,6 +289,12 @@ void engine_enter(struct engine *e)
     v->batch.doubtful |= v->batch.poison != ST_OK;
     v->call.ntrash_before = v->batch.ntrash;
     v->call.nready_before = v->batch.nready;
+    v->call.nranges_before = v->batch.items.nranges;
+}
+
+void engine_ignore_batch(struct engine *e)
+{
+    e->view.call.wait = 0;
 }
 
 void engine_step(struct engine *e)
@@ -333,7 +342,9 @@ struct engine_trace engine_leave(struct engine *e, bool keep)
     v->mark.on = false;
     enum status failure = keep ? ST_OK : e->call_err.code;
     bool wrote = keep && (v->call.wrote || v->call.steps_wrote);
-    int64_t wait = failure == ST_OK && v->call.wait > v->batch.durable ? v->call.wait : 0;
+    /* What a command found wrong behind one that failed midway is not: the batch's failure is told. */
+    bool told = failure == ST_OK || (failure == ST_CORRUPT && v->batch.doubtful);
+    int64_t wait = told && v->call.wait > v->batch.durable ? v->call.wait : 0;
     e->tally.commands += 1 + e->steps;
     if (keep)
         e->tally.dirty += e->steps_dirty + v->call.wrote;
@@ -363,7 +374,9 @@ static enum status commit(struct engine *e, struct error *err)
         return error_set(err, v->batch.poison,
                          "a command of this batch failed midway; nothing of it was kept");
     v->call.err = err;
+    v->batch.ends = true;
     enum status st = view_flush(v);
+    v->batch.ends = false;
     v->call.err = &e->call_err;
     arena_reset(&v->call.scratch);
     return st == ST_OK ? store_commit(e->store, err) : st;
@@ -490,6 +503,18 @@ void engine_on_progress(struct engine *e, store_wake_fn *fn, void *arg)
 {
     if (e->later)
         store_on_progress(e->store, fn, arg);
+}
+
+void engine_alone(struct engine *e, bool alone)
+{
+    if (e->later)
+        store_alone(e->store, alone);
+}
+
+void engine_ending(struct engine *e, int64_t ms)
+{
+    if (store_commits_later(e->store))
+        store_ending(e->store, ms);
 }
 
 enum status engine_sync(struct engine *e, struct error *err)

@@ -33,10 +33,12 @@ struct engine_options {
 
 struct engine_stats {
     uint64_t batches, commits, commit_failures, commands, rows_written;
+    uint64_t ahead_rows, ahead_slices; /* see engine_read_ahead */
     uint64_t keyspace_hits, keyspace_misses;
-    uint64_t expired_on_read; /* keys, each once */
-    uint64_t expired_fields;  /* of hashes, removed by the sweeper */
-    uint64_t expired_rows;    /* of tables, removed by the sweeper */
+    uint64_t expired_on_read;  /* keys, each once */
+    uint64_t expired_fields;   /* of hashes, removed by the sweeper */
+    uint64_t expired_rows;     /* of tables, removed by the sweeper */
+    uint64_t renumbered_items; /* of collections that had too many holes between their numbers */
     uint64_t expired_by_sweep, deleted_by_sweep, items_by_sweep;
     struct histogram sweep_us;  /* of the sweeper's steps that removed something */
     struct histogram commit_us; /* of the commits that went well, until they returned */
@@ -95,6 +97,11 @@ struct error *engine_error(struct engine *e);
 /* Around each command. keep: the handler succeeded. If not, all that was done since engine_enter is
    undone; a reply that only says what failed waits for nothing. */
 void engine_enter(struct engine *e);
+
+/* Behind engine_enter, for a command that looks at no row: what it does to its session is done, and its reply
+   says so, also when the batch is one that fails. */
+void engine_ignore_batch(struct engine *e);
+
 struct engine_trace {
     bool wrote;   /* the command changed rows */
     int64_t wait; /* the ticket that must be durable before its reply may leave; 0: none */
@@ -152,6 +159,9 @@ bool engine_cannot_write(const struct engine *e);
 /* fn is called, from another thread, whenever engine_progress may have something new to tell. */
 void engine_on_progress(struct engine *e, store_wake_fn *fn, void *arg);
 
+/* Until the next call: whoever commits has nothing to do but wait for it (store_alone). */
+void engine_alone(struct engine *e, bool alone);
+
 /* The size of what waits for the commit: a caller ends a batch early when it grows beyond reason. */
 size_t engine_pending_bytes(const struct engine *e);
 
@@ -179,6 +189,11 @@ void engine_swept_rows(struct engine *e, uint64_t rows, int64_t start_us);
 enum status engine_sweep(struct engine *e, uint32_t max_rows, bool *ret_more, uint64_t *ret_rows,
                          struct error *err) MUST_CHECK;
 
+/* Another one: gives up to max items of a collection with many holes between its numbers lower ones (see
+   coll_numbers.c), if a command has used one. *ret_more: there is more to do. */
+enum status engine_renumber(struct engine *e, uint32_t max, bool *ret_more, uint64_t *ret_moved,
+                            struct error *err) MUST_CHECK;
+
 /* A transaction of the server's own, between batches, that no reply waits for: fn reads and writes through
    the view as one call. What it did is kept if it returns ST_OK, else undone. Keys that were declared before
    (view_declare) are locked where tables are shared. lazy: its commit need not be durable before the next one
@@ -186,6 +201,22 @@ enum status engine_sweep(struct engine *e, uint32_t max_rows, bool *ret_more, ui
 typedef enum status engine_chore_fn(void *arg, struct view *v);
 enum status engine_chore(struct engine *e, bool lazy, engine_chore_fn *fn, void *arg,
                          struct error *err) MUST_CHECK;
+
+/* Between batches, where reads are near: a command that has not come whole will ask for these rows, so that
+   those which memory lacks are read now, if it has room for all of them (engine_ahead.c). Only a hint. */
+struct engine_ahead {
+    uint32_t db;
+    struct slice key; /* whose items the names are of; p is NULL: they are keys themselves */
+    const struct slice *names;
+    size_t n;
+    size_t all;  /* how many the command will name */
+    bool writes; /* it will write them */
+};
+void engine_read_ahead(struct engine *e, const struct engine_ahead *a);
+
+/* The last engine_sync is next, and may leave what is durable elsewhere out of the tables: see store_ending.
+ */
+void engine_ending(struct engine *e, int64_t ms);
 
 /* Makes all that was committed durable, whatever the durability (SAVE, shutdown). */
 enum status engine_sync(struct engine *e, struct error *err) MUST_CHECK;

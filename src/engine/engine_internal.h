@@ -1,4 +1,4 @@
-/* What engine.c and engine_sweep.c share. */
+/* What the files of the engine share. */
 #ifndef LARDER_ENGINE_ENGINE_INTERNAL_H
 #define LARDER_ENGINE_ENGINE_INTERNAL_H
 

@@ -18,9 +18,10 @@ bool row_sound(const struct key_row *k)
     case ROW_LIST:
     case ROW_SET:
     case ROW_ZSET:
-        return k->id > 0 && k->size > 0 && k->size < far && k->first > -far && k->first < far;
+        return k->id > 0 && k->size > 0 && k->size < far && k->first > -far && k->first < far &&
+               (k->numbers == 0 || (k->type != ROW_LIST && k->numbers > k->size && k->numbers < far));
     case ROW_TABLE:
-        return k->id > 0 && k->size == 0 && k->first == 0;
+        return k->id > 0 && k->size == 0 && k->first == 0 && k->numbers == 0;
     default:
         return false;
     }
@@ -45,7 +46,7 @@ struct row *row_new(const struct key_row *k, uint32_t hash)
         .ticket = k->ticket,
     };
     if (ext) {
-        struct row_ext e = {.id = k->id, .size = k->size, .first = k->first};
+        struct row_ext e = {.id = k->id, .size = k->size, .first = k->first, .numbers = k->numbers};
         memcpy(r->data, &e, sizeof e);
     }
     if (k->key.n)
@@ -71,6 +72,7 @@ struct key_row row_to_key(const struct row *r)
         .id = e.id,
         .size = e.size,
         .first = e.first,
+        .numbers = e.numbers,
         .value = row_value(r),
         .version = r->version,
         .expire_at = r->expire_at,
@@ -85,7 +87,7 @@ uint32_t item_hash(const struct item_ref *ref)
     uint64_t salt = (uint64_t)ref->id * ITEM_TABLES + (uint64_t)ref->table;
     if (item_named(ref->table))
         return (uint32_t)hash_bytes(ref->name, salt);
-    return (uint32_t)hash_bytes(slice_of(&ref->pos, sizeof ref->pos), salt);
+    return hash_place(ref->pos, salt);
 }
 
 bool item_is(const struct item *i, const struct item_ref *ref)
@@ -125,6 +127,19 @@ struct item *item_new(const struct item_ref *ref, const struct item_row *row, ui
     if (nvalue)
         i->value = memcpy(i->data + nname, row->value.p, nvalue);
     return i;
+}
+
+bool item_take_over(struct item *i, const struct item *dirty)
+{
+    if (i->absent || dirty->absent || i->nvalue != dirty->nvalue)
+        return false;
+    if (i->nvalue) /* the new value may be the old one */
+        memmove(i->data + i->nname, dirty->value, i->nvalue);
+    i->heat = dirty->heat;
+    i->score = dirty->score;
+    i->expire_at = dirty->expire_at;
+    i->ord = dirty->ord;
+    return true;
 }
 
 struct item_row item_to_row(const struct item *i)

@@ -31,7 +31,7 @@ struct row {
     uint8_t type;         /* enum row_type; ROW_NONE: known to be absent, or deleted */
     uint8_t dirty;        /* see struct row_head */
     uint8_t heat;
-    uint8_t ext : 1;  /* id, size and first stand before the key */
+    uint8_t ext : 1;  /* id, size, first and numbers stand before the key */
     uint8_t form : 2; /* enum row_form; in memory alone */
     union {
         uint32_t change; /* dirty: where the batch keeps track of it */
@@ -66,6 +66,7 @@ struct row_ext {
         int64_t first_expiry; /* of a hash */
         int64_t next_block;   /* of a sorted set */
     };
+    int64_t numbers;
 };
 
 /* The database's number in the tables. */
@@ -134,7 +135,7 @@ struct item {
     uint8_t fresh : 1;  /* dirty: the tables have no row for it, so that when it goes nothing is left to do */
     uint8_t cached : 1; /* dirty: there was a clean one in its place, and will be when it is committed */
     uint8_t replaced : 1; /* dirty: in the running transaction, and another dirty one is in its place */
-    uint32_t change;      /* dirty: where the batch keeps track of it */
+    uint32_t change;      /* dirty: where the batch keeps track of it; clean: the cache's stamp */
     int64_t id;           /* of the collection */
     union {
         const char *name; /* as its table names items: by bytes, ... */
@@ -168,6 +169,10 @@ struct item *item_new(const struct item_ref *ref, const struct item_row *row, ui
 
 /* Fills a dirty item, which borrows name and value; row is NULL: the item goes. */
 void item_set(struct item *i, const struct item_ref *ref, const struct item_row *row, uint32_t hash);
+
+/* Gives a clean item that nobody reads any more what a dirty one of the same name has, when that fits where
+   it is. */
+bool item_take_over(struct item *i, const struct item *dirty);
 
 /* The item as the store takes it; slices borrow what the item has. */
 struct item_row item_to_row(const struct item *i);

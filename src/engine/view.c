@@ -97,17 +97,22 @@ static enum status take_row(void *arg, const struct key_row *k)
     return ST_OK;
 }
 
-static uint32_t hash_of(const struct view *v, uint32_t number, struct slice key)
+/* The row in memory, or NULL. */
+static inline struct row *find_row(struct view *v, uint32_t number, struct slice key, uint32_t *ret_hash)
 {
     const struct prefetch *e = v->batch.prefetch;
     bool known = e && e->key.p == key.p && e->key.n == key.n && e->number == number;
-    return known ? e->hash : cache_hash(number, key);
+    *ret_hash = known ? e->hash : cache_hash(number, key);
+    if (!known || !e->row || e->changes != cache_changes(v->cache))
+        return cache_find(v->cache, number, key, *ret_hash);
+    cache_hit(v->cache, e->row);
+    return e->row;
 }
 
 enum status view_row(struct view *v, uint32_t number, struct slice key, struct row **ret)
 {
-    uint32_t hash = hash_of(v, number, key);
-    struct row *r = cache_find(v->cache, number, key, hash);
+    uint32_t hash;
+    struct row *r = find_row(v, number, key, &hash);
     if (!r) {
         struct key_ref ref = {number, key};
         struct loading l = {NULL, hash, v->call.err};
@@ -192,7 +197,7 @@ void view_count_lookups(struct view *v, bool on)
 struct prefetch view_prefetch(const struct view *v, uint32_t db, struct slice key)
 {
     uint32_t number = v->dbs.rows[db].number;
-    struct prefetch e = {key, number, cache_hash(number, key)};
+    struct prefetch e = {.key = key, .number = number, .hash = cache_hash(number, key)};
     cache_fetch_bucket(v->cache, e.hash);
     return e;
 }
@@ -312,6 +317,7 @@ enum status view_amend(struct view *v, struct row *old, const struct row_draft *
         .id = d->id,
         .size = d->size,
         .first = d->first,
+        .numbers = d->numbers,
         .value = d->value,
         .version = version,
         .expire_at = d->expire_at,
@@ -405,6 +411,19 @@ enum status view_new_id(struct view *v, int64_t *ret)
     return ST_OK;
 }
 
+/* An id that nothing has, noted for the sweeper: a row that comes and goes, in no database. Only its commit
+   tells whether the database can be written: a disk may be full, or gone, while reading goes on. */
+enum status view_probe(struct view *v)
+{
+    int64_t id;
+    enum status st = view_new_id(v, &id);
+    if (st != ST_OK)
+        return st;
+    view_discard(v, id, ROW_STRING);
+    view_saw(v, v->batch.ticket);
+    return ST_OK;
+}
+
 /* ---- databases ---- */
 
 static void before_dbs_change(struct view *v)
@@ -493,6 +512,8 @@ void view_counts(const struct view *v, struct db_row *ret)
     struct db_row *d = ret; /* changes of one database tend to come together */
     for (size_t i = 0; i < v->batch.nchanges; i++) {
         const struct change *c = &v->batch.changes[i];
+        if (c->now->type == c->was->type && c->now->expire_at == c->was->expire_at)
+            continue;
         for (uint32_t k = 0; d->number != row_db(c->now) && k < v->dbs.n; k++)
             d = &ret[k];
         if (d->number == row_db(c->now)) {
@@ -573,6 +594,7 @@ void view_undo(struct view *v, enum status why)
         v->batch.poison = why != ST_OK ? why : ST_INTERNAL;
     view_undo_rows(v, 0);
     view_undo_items(v, 0);
+    view_undo_ranges(v, v->call.nranges_before);
     memos_drop_touched(&v->memos);
     v->batch.ntrash = v->call.ntrash_before;
     if (v->batch.trash_flushed > v->batch.ntrash) /* nothing of the batch will be committed */
@@ -709,7 +731,7 @@ static void flushed(struct view *v, const struct changes *applied)
 
 enum status view_flush(struct view *v)
 {
-    if (!v->batch.npending && v->batch.items.flushed == v->batch.items.n &&
+    if (!v->batch.npending && items_are_flushed(&v->batch.items) &&
         v->batch.trash_flushed == v->batch.ntrash && !v->batch.dbs_pending)
         return ST_OK;
     struct changes c = {0};
@@ -719,6 +741,7 @@ enum status view_flush(struct view *v)
     gather_keys(v, &c);
     view_gather_items(v, &c);
     gather_dbs(v, &c);
+    c.last = v->batch.ends;
     c.ntrash = v->batch.ntrash - v->batch.trash_flushed;
     if (c.ntrash)
         c.trash = v->batch.trash + v->batch.trash_flushed;
@@ -727,7 +750,7 @@ enum status view_flush(struct view *v)
         v->batch.poison = st;
         return st;
     }
-    v->stats->rows_written += c.nkeys + c.nitems + c.ngone + c.ntrash + c.ndbs;
+    v->stats->rows_written += c.nkeys + c.nranges + c.nitems + c.ngone + c.ntrash + c.ndbs;
     flushed(v, &c);
     return ST_OK;
 }

@@ -70,16 +70,25 @@ int64_t view_idle_seconds(const struct view *v, const struct row *r);
    (borrowed until its end); or that it changes whole databases. What is not declared costs a round trip. */
 bool view_shared(const struct view *v);
 
-/* Whether declaring is of use: where reads are round trips, shared or not. */
-bool view_wants_declarations(const struct view *v);
+bool view_wants_declarations(const struct view *v); /* where reads are round trips, shared or not */
 void view_declare(struct view *v, uint32_t db, struct slice key);
 void view_declare_everything(struct view *v);
 
-/* Nothing is declared any more: the batch does not begin. */
-void view_undeclare(struct view *v);
+/* The same of items of the key's collection, if it has one: names are the n arguments behind the key. */
+void view_declare_items(struct view *v, uint32_t db, struct slice key, const struct slice *names, int n);
+void view_undeclare(struct view *v); /* the batch does not begin */
 
-/* Whoever declares keys: the batch will use more than their rows, as most commands do. */
+/* Whoever declares keys: the batch will use more than their rows, as most commands do; what was read of them
+   is still true at the commit, though only others are written. */
 void view_declare_more(struct view *v);
+void view_declare_tied(struct view *v);
+
+/* Where reads are near: a key of which a command of the batch will ask for the row, if memory does not have
+   that; and that the batch will hardly ask for anything but such rows: then it begins without the tables if
+   memory has all of them. */
+struct prefetch;
+bool view_declare_missing(struct view *v, struct prefetch *e); /* whether it has not */
+void view_declare_rows_only(struct view *v);
 
 /* In the middle of a batch: the rows of keys that turned up, and were declared, come in one round trip. */
 enum status view_fetch_declared(struct view *v) MUST_CHECK;
@@ -93,6 +102,12 @@ struct prefetch {
     struct slice key;
     uint32_t number; /* of the database, in the tables */
     uint32_t hash;
+    /* What view_declare_missing has found, and when. */
+    struct row *row;
+    uint64_t changes;
+    struct slice item; /* of a large collection, which the command will ask for: see coll_prefetch */
+    int64_t id;
+    uint32_t item_hash;
 };
 
 struct prefetch view_prefetch(const struct view *v, uint32_t db, struct slice key);
@@ -104,7 +119,7 @@ void view_prefetch_now(struct view *v, const struct prefetch *e);
 struct row_draft {
     enum row_type type;
     struct slice value; /* copied; only for a string of at most STORE_INLINE_BYTES, see view_set_string */
-    int64_t id, size, first; /* as in struct key_row; a string without chunks has 0, 0, 0 */
+    int64_t id, size, first, numbers; /* as in struct key_row; a string without chunks has 0 in each */
     int64_t expire_at;
     enum row_form form;
 };
@@ -274,6 +289,10 @@ enum status view_del_item(struct view *v, const struct item_ref *ref) MUST_CHECK
 /* Items in order, this batch's own changes included. fn must not write. */
 enum status view_scan_items(struct view *v, const struct item_scan *q, store_item_fn *fn,
                             void *arg) MUST_CHECK;
+
+/* Reads items of a list, at n positions from first on, that commands will ask for one after the other; *ret:
+   memory takes items of their size. */
+enum status view_read_ahead(struct view *v, int64_t id, int64_t first, uint32_t n, bool *ret) MUST_CHECK;
 
 /* How many members a range BY_SCORE holds, see store_count_items. */
 enum status view_count_items(struct view *v, const struct item_scan *q, int64_t *ret) MUST_CHECK;

@@ -7,6 +7,7 @@
 #include "engine/hidden.h"
 #include "engine/memo.h"
 #include "engine/view.h"
+#include "engine/view_items.h"
 #include "engine/view_keep.h"
 
 /* A key that the batch changed: its row before the batch (clean, out of the cache) and now (dirty, in it). */
@@ -27,23 +28,6 @@ struct ready_key {
 struct row_undo {
     struct row *old;
     struct row *fresh;
-};
-
-/* An item that changed: what was in its place in the cache (NULL: nothing), and the dirty one that is. */
-struct item_change {
-    struct item *was;
-    struct item *now;
-};
-
-/* The items that the batch changed (view_items.c), in the order in which they first did. */
-struct item_changes {
-    struct item_change *all;
-    size_t n, cap;
-    size_t flushed;           /* how many of them are in the running transaction */
-    size_t bytes;             /* of the others, for bounding a batch */
-    struct item_change *undo; /* every change of the running call */
-    size_t nundo, undo_cap;
-    bool any; /* an item was changed, though it may have been undone: the transaction may have it */
 };
 
 #define VIEW_EXPIRED_MARKS 4096
@@ -72,14 +56,32 @@ struct view_ids {
     bool new_block; /* reserved in the running transaction */
 };
 
-/* Before a batch where reads are round trips: the keys that it will use, and what was read of them
-   (view_shared.c). */
+/* Before a batch: the keys that it will use, and what was read of them (view_shared.c). Where reads are near,
+   only those that memory does not have. */
 struct view_declared {
     struct key_ref *keys;
     size_t n, cap;
-    bool everything, more;
+    bool everything, more, rows_only, tied;
     struct row **loaded;
     size_t nloaded, loaded_cap;
+};
+
+/* What the commands of a batch over a shared store will ask for of collections: a key, and the names of an
+   item of it that the command may mean, by where most commands have it. Copied, and only hints: what one of
+   them asks for is read together with what the others will (coll_load.c, view_items.c). */
+struct mate {
+    uint32_t db; /* its number in the tables */
+    struct slice key;
+    struct slice name, behind_score; /* .p is NULL: none; the latter in a sorted set */
+    bool read;                       /* the item was asked for */
+};
+
+struct view_mates {
+    struct mate *all;
+    size_t n, cap;
+    bool begun; /* they are those of the running batch: what is declared now is for the next one */
+    uint32_t whole_at_once; /* how many collections are read together: they were small so far */
+    struct arena arena;
 };
 
 /* Rows of the hidden database (hidden.c), each a bit by its number. */
@@ -108,14 +110,14 @@ struct view_batch {
     struct db_row *dbs_before; /* the databases before its first change of them, when dbs_changed */
     uint32_t next_number_before;
     int64_t dbs_ticket_before;
-    bool dbs_changed;
-    bool dbs_pending;
+    bool dbs_changed, dbs_pending;
     bool *db_written; /* by logical number: its row in larder_db has been written already */
     struct ready_key *ready;
     size_t nready, ready_cap, ready_taken;
     enum status poison; /* a command failed after its writes had reached the transaction: no commit */
     bool doubtful;      /* a call began after that: it may have read those writes, so the batch has to fail */
     bool kept;          /* a call that was kept has changed something; else there is nothing to commit */
+    bool ends;          /* nothing is read any more */
     const struct prefetch *prefetch; /* what the next command will ask for, if known */
     struct engine_tally *tally;
     struct arena arena;
@@ -130,6 +132,7 @@ struct view_call {
     size_t step_undo;     /* where the running step's entries of undo begin */
     size_t ntrash_before; /* the lengths of the batch's lists when it began */
     size_t nready_before;
+    size_t nranges_before;
     struct db_row *dbs_before; /* the databases before its first change of them, when dbs_changed */
     uint32_t next_number_before;
     bool dbs_changed;
@@ -147,7 +150,7 @@ struct view_call {
 struct view_mark {
     bool on;
     uint64_t number; /* the call's, before */
-    size_t nundo, nitems, ntrash, nready;
+    size_t nundo, nitems, nranges, ntrash, nready;
     bool items_any, steps_wrote, flushed, dbs_changed;
     struct db_row *dbs; /* in the batch's arena, when they have changed since; else NULL */
     uint32_t next_number;
@@ -179,6 +182,7 @@ struct view {
     struct view_ids ids;
     struct view_watches watches;
     struct view_declared declared;
+    struct view_mates mates;
     struct view_hidden hidden;
     struct view_keep keep;
     struct view_batch batch;
@@ -235,33 +239,16 @@ size_t view_peeked(struct view *v, const struct key_ref **ret);
 struct store_declared view_declared(struct view *v);
 void view_begin_shared(struct view *v);
 
+/* The row of a mate that is in memory and refers to items, or NULL. */
+const struct row *view_mate_row(const struct view *v, const struct mate *m);
+
 /* Before counts are used: a brief batch has not read them. */
 enum status view_read_dbs(struct view *v) MUST_CHECK;
 
-/* Of a store that is far but not shared: reads what was declared and is not in memory, in one round trip.
+/* Of a store that is not shared: reads what was declared and is not in memory, in one go and in order.
    A row that cannot be read fails the command that asks for it. */
 enum status view_load_declared(struct view *v, struct error *err);
 void view_shared_release(struct view *v);
-
-/* Items (view_items.c): what the running batch made of one, or NULL when it did not touch it. */
-const struct item *view_changed_item(const struct view *v, const struct item_ref *ref);
-
-/* The changes of the running call are kept, or undone. */
-void view_accept_items(struct view *v);
-void view_undo_items(struct view *v, size_t to); /* so many entries stay */
-
-/* From this change on nothing is in the running transaction any more, nor was it before. */
-void view_items_unflushed(struct view *v, size_t from);
-
-/* What of them is not in the running transaction yet goes to a change set; all of it is there now. */
-void view_gather_items(struct view *v, struct changes *out);
-void view_items_flushed(struct view *v);
-
-/* The batch is committed: the items that are in the cache say what it made of them. Or it is not, and they
-   say what they said before. */
-void view_items_committed(struct view *v);
-void view_items_rolled_back(struct view *v);
-void view_release_items(struct item_changes *t);
 
 /* Brings what the batch changed so far into the running transaction, so that the store's scans see it. */
 enum status view_flush(struct view *v) MUST_CHECK;

@@ -122,7 +122,8 @@ static enum status tell(struct view *v, uint32_t number, struct slice key, const
 
 enum status view_keep_key(struct view *v, const struct row *was, const struct key_row *now)
 {
-    struct row_ext old = row_items(was), fresh = {.id = now->id, .size = now->size, .first = now->first};
+    struct row_ext old = row_items(was);
+    struct row_ext fresh = {.id = now->id, .size = now->size, .first = now->first, .numbers = now->numbers};
     bool hash = was->type == ROW_HASH, becomes_hash = now->type == ROW_HASH, any;
     if (!v->keep.by || now->db == STORE_HIDDEN_DB)
         return ST_OK;

@@ -28,6 +28,7 @@ void view_mark(struct view *v)
         .number = ++v->call.number,
         .nundo = v->call.nundo,
         .nitems = v->batch.items.nundo,
+        .nranges = v->batch.items.nranges,
         .ntrash = v->batch.ntrash,
         .nready = v->batch.nready,
         .items_any = v->batch.items.any,
@@ -110,6 +111,7 @@ static void undo(struct view *v)
     const struct view_mark *m = &v->mark;
     view_undo_rows(v, m->nundo);
     view_undo_items(v, m->nitems);
+    view_undo_ranges(v, m->nranges);
     number_again(v);
     memos_drop_touched(&v->memos);
     v->batch.items.any = m->items_any;

@@ -35,6 +35,66 @@ void view_declare_more(struct view *v)
     v->declared.more = true;
 }
 
+void view_declare_tied(struct view *v)
+{
+    v->declared.tied = true;
+}
+
+/* ---- mates ---- */
+
+#define MATES_MOST 4096 /* of a batch */
+#define MATE_NAME  1024 /* bytes of a name that is copied */
+
+static void forget_mates(struct view_mates *m)
+{
+    m->n = 0;
+    m->begun = false;
+    arena_reset(&m->arena);
+}
+
+static struct slice copy_name(struct view_mates *m, const struct slice *names, int n, int at)
+{
+    return at < n && names[at].n <= MATE_NAME ? arena_copy(&m->arena, names[at]) : slice_of(NULL, 0);
+}
+
+void view_declare_items(struct view *v, uint32_t db, struct slice key, const struct slice *names, int n)
+{
+    struct view_mates *m = &v->mates;
+    if (!view_shared(v) || db >= v->dbs.n)
+        return;
+    if (m->begun)
+        forget_mates(m);
+    if (m->n == MATES_MOST)
+        return;
+    VEC_PUSH(m->all, m->n, m->cap) = (struct mate){.db = v->dbs.rows[db].number,
+                                                   .key = arena_copy(&m->arena, key),
+                                                   .name = copy_name(m, names, n, 0),
+                                                   .behind_score = copy_name(m, names, n, 1)};
+}
+
+const struct row *view_mate_row(const struct view *v, const struct mate *m)
+{
+    const struct row *r = cache_peek(v->cache, m->db, m->key, cache_hash(m->db, m->key));
+    return r && r->type >= ROW_HASH && r->type <= ROW_ZSET && row_items(r).id ? r : NULL;
+}
+
+/* ---- of stores that are near ---- */
+
+bool view_declare_missing(struct view *v, struct prefetch *e)
+{
+    e->changes = cache_changes(v->cache);
+    e->row = cache_peek(v->cache, e->number, e->key, e->hash);
+    if (e->row)
+        return false;
+    VEC_PUSH(v->declared.keys, v->declared.n, v->declared.cap) = (struct key_ref){e->number, e->key};
+    return true;
+}
+
+void view_declare_rows_only(struct view *v)
+{
+    v->declared.rows_only = true;
+}
+
 static int by_place(const void *a, const void *b)
 {
     const struct key_ref *x = a, *y = b;
@@ -74,8 +134,11 @@ struct store_declared view_declared(struct view *v)
                                .nkeys = v->declared.n,
                                .everything = v->declared.everything,
                                .rows_only = v->declared.n > 0 && !v->declared.more && !v->hidden.peeked,
+                               .tied = v->declared.tied,
                                .fn = take_row,
                                .arg = v};
+    d.loose = v->keep.writes && v->declared.n > 0 && !v->declared.more && !d.everything &&
+              !(v->hidden.peeked & ~(1u << HIDDEN_KEPT));
     d.npeeked = view_peeked(v, &d.peeked);
     return d;
 }
@@ -100,7 +163,8 @@ static void note_absent(struct view *v, const struct key_ref *keys, size_t n)
     }
 }
 
-/* What was read of the declared keys, and that there is nothing of the others. */
+/* What was read of the declared keys, and that there is nothing of the others. In a brief transaction nobody
+   has looked at those that are peeked at. */
 static void take_declared(struct view *v)
 {
     const struct key_ref *peeked;
@@ -109,7 +173,8 @@ static void take_declared(struct view *v)
         cache_add(v->cache, v->declared.loaded[i]);
     v->declared.nloaded = 0;
     note_absent(v, v->declared.keys, v->declared.n);
-    note_absent(v, peeked, n);
+    if (!v->dbs.unread)
+        note_absent(v, peeked, n);
     view_undeclare(v);
 }
 
@@ -131,6 +196,9 @@ void view_begin_shared(struct view *v)
     v->hidden.unheld = v->declared.everything ? 0 : v->hidden.peeked;
     v->keep.is_alone = v->declared.everything;
     keep_forget(&v->keep);
+    if (v->mates.begun) /* nothing was declared since */
+        forget_mates(&v->mates);
+    v->mates.begun = true;
     take_declared(v);
 }
 
@@ -162,8 +230,10 @@ enum status view_fetch_declared(struct view *v)
 void view_undeclare(struct view *v)
 {
     v->declared.n = 0;
-    v->declared.everything = v->declared.more = false;
+    v->declared.everything = v->declared.more = v->declared.rows_only = v->declared.tied = false;
     v->hidden.peeked = 0;
+    if (!v->mates.begun)
+        forget_mates(&v->mates);
 }
 
 void view_shared_release(struct view *v)
@@ -172,4 +242,6 @@ void view_shared_release(struct view *v)
         row_free(v->declared.loaded[i]);
     mem_free(v->declared.loaded);
     mem_free(v->declared.keys);
+    mem_free(v->mates.all);
+    arena_release(&v->mates.arena);
 }

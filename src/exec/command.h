@@ -104,8 +104,10 @@ enum command_flag {
                       read when its transaction begins (engine/hidden.h). Not printed */
     CMD_CHANGES_SCRIPTS = 1 << 27, /* SCRIPT LOAD, SCRIPT FLUSH: writes that. Not printed */
     CMD_LIBRARIES = 1 << 26,       /* so with libraries of functions (FCALL, FUNCTION LOAD). Not printed */
+    CMD_SESSION = 1 << 28,         /* concerns connections alone, and looks at no row. Not printed */
     CMD_ROWS_ONLY = 1 << 22 /* asks for nothing but the rows of its keys, nearly always: over shared tables a
-                       batch of such commands is one statement (store_declared). Not printed */
+                       batch of such commands that only read is one statement (store_declared), and one
+                       whose rows are in memory needs no tables. Not printed */
 };
 
 /* ACL categories, as COMMAND INFO lists them ("@read" ...). */
@@ -176,6 +178,11 @@ struct command {
     uint32_t flags;
     uint32_t categories;
     struct key_spec keys[COMMAND_KEY_SPECS]; /* the first without flags ends them */
+    /* Of items (fields, members) of its first key: where the first stands, how far the next is from it, and
+       how many arguments stand behind the last. Zeroed: none, or not that many. */
+    struct {
+        uint8_t first, step, behind;
+    } names;
     const char *summary;
     const char *since;
     const char *group;      /* as COMMAND DOCS names it: "string", "generic", ... */

@@ -26,6 +26,14 @@ static void declare_hidden(struct view *v, const struct command *cmd)
     }
 }
 
+/* Of a command with one key, the arguments behind it name what it asks for; guessed. */
+static void declare_items(struct view *v, uint32_t db, const struct slice *argv, int argc, const int *at,
+                          int n)
+{
+    for (int i = 0; i < n; i++)
+        view_declare_items(v, db, argv[at[i]], argv + at[i] + 1, n == 1 ? argc - at[i] - 1 : 0);
+}
+
 size_t declare_keys(struct view *v, uint32_t db, const struct command *cmd, const struct slice *argv,
                     int argc)
 {
@@ -47,6 +55,8 @@ size_t declare_keys(struct view *v, uint32_t db, const struct command *cmd, cons
     int n = command_keys(cmd, argv, argc, at, NULL, argc);
     for (int i = 0; i < n; i++)
         view_declare(v, db, argv[at[i]]);
+    if (!(cmd->flags & CMD_ROWS_ONLY))
+        declare_items(v, db, argv, argc, at, n);
     if (at != few)
         mem_free(at);
     return n > 0 ? (size_t)n : 0;

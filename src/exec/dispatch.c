@@ -191,6 +191,8 @@ static void run(struct call *call, size_t mark)
     int64_t start = executor->clock_us;
 
     engine_enter(executor->engine);
+    if (cmd->flags & CMD_SESSION)
+        engine_ignore_batch(executor->engine);
     view_count_lookups(call->view, cmd->flags & CMD_READONLY);
     enum status st = cmd->fn(call);
     struct engine_trace trace = engine_leave(executor->engine, st == ST_OK && !call->undo);

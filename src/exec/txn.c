@@ -361,7 +361,7 @@ static enum status unwatch(struct call *c)
 #define TXN_FLAGS (CMD_NOSCRIPT | CMD_LOADING | CMD_STALE)
 const struct command txn_commands[] = {
     {
-        .name = "multi", .fn = multi, .arity = 1, .flags = TXN_FLAGS | CMD_FAST | CMD_ALLOW_BUSY,
+        .name = "multi", .fn = multi, .arity = 1, .flags = TXN_FLAGS | CMD_FAST | CMD_ALLOW_BUSY | CMD_SESSION,
         .categories = CAT_FAST | CAT_TRANSACTION,
         .summary = "Starts to queue commands for EXEC.", .since = "1.2.0", .group = "transactions", .complexity = "O(1)",
     },
@@ -372,7 +372,7 @@ const struct command txn_commands[] = {
         .complexity = "That of the queued commands.",
     },
     {
-        .name = "discard", .fn = discard, .arity = 1, .flags = TXN_FLAGS | CMD_FAST | CMD_ALLOW_BUSY,
+        .name = "discard", .fn = discard, .arity = 1, .flags = TXN_FLAGS | CMD_FAST | CMD_ALLOW_BUSY | CMD_SESSION,
         .categories = CAT_FAST | CAT_TRANSACTION,
         .summary = "Forgets the queued commands and what was watched.", .since = "2.0.0", .group = "transactions",
         .complexity = "O(N) in the queued commands.",
@@ -385,7 +385,7 @@ const struct command txn_commands[] = {
         .complexity = "O(1) for each key.",
     },
     {
-        .name = "unwatch", .fn = unwatch, .arity = 1, .flags = TXN_FLAGS | CMD_FAST | CMD_ALLOW_BUSY,
+        .name = "unwatch", .fn = unwatch, .arity = 1, .flags = TXN_FLAGS | CMD_FAST | CMD_ALLOW_BUSY | CMD_SESSION,
         .categories = CAT_FAST | CAT_TRANSACTION,
         .summary = "Forgets what was watched.", .since = "2.2.0", .group = "transactions", .complexity = "O(1)",
     },

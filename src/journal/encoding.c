@@ -17,7 +17,9 @@ enum {
     ENTRY_LOST = 5,
     ENTRY_TRASH = 6,
     ENTRY_DB = 7,
-    ENTRY_IDS = 8
+    ENTRY_IDS = 8,
+    ENTRY_HOLES = 9,
+    ENTRY_RANGE = 10
 };
 
 #define TRASH_INDEX 255 /* as the type of a trash row: the number of an index follows */
@@ -77,10 +79,20 @@ void journal_end(struct buf *out)
     out->len += CHECKSUM;
 }
 
+static unsigned kind_of_key(const struct key_row *k)
+{
+    if (k->type == ROW_NONE)
+        return ENTRY_GONE;
+    if (k->id == 0)
+        return ENTRY_KEY;
+    return k->numbers ? ENTRY_HOLES : ENTRY_ITEMS;
+}
+
 static void add_key(struct buf *out, const struct key_row *k)
 {
+    unsigned kind = kind_of_key(k);
     char *start = buf_reserve(out, MAX_FIXED + k->key.n + k->value.n), *p = start;
-    p = put_byte(p, k->type == ROW_NONE ? ENTRY_GONE : k->id ? ENTRY_ITEMS : ENTRY_KEY);
+    p = put_byte(p, kind);
     p = put_number(p, (uint64_t)k->seq);
     p = put_number(p, (uint64_t)k->version);
     p = put_number(p, k->db);
@@ -94,6 +106,8 @@ static void add_key(struct buf *out, const struct key_row *k)
             p = put_number(p, (uint64_t)k->size);
             p = put_signed(p, k->first);
         }
+        if (kind == ENTRY_HOLES)
+            p = put_number(p, (uint64_t)k->numbers);
     }
     out->len += (size_t)(p - start);
 }
@@ -128,6 +142,20 @@ static void add_lost(struct buf *out, const struct item_ref *r)
     out->len += (size_t)(put_ref(start, ENTRY_LOST, r) - start);
 }
 
+static void add_range(struct buf *out, const struct item_range *r)
+{
+    char *start = buf_reserve(out, MAX_FIXED + r->min_name.n + r->max_name.n);
+    char *p = put_byte(put_byte(start, ENTRY_RANGE), r->table);
+    p = put_number(p, (uint64_t)r->id);
+    if (r->order == ITEMS_BY_POS) {
+        p = put_signed(put_signed(p, r->min), r->max);
+    } else {
+        p = put_bytes(put_score(p, r->min_score), r->min_name);
+        p = put_bytes(put_score(p, r->max_score), r->max_name);
+    }
+    out->len += (size_t)(p - start);
+}
+
 static void add_trash(struct buf *out, const struct trash_row *t)
 {
     char *start = buf_reserve(out, MAX_FIXED), *p = put_byte(start, ENTRY_TRASH);
@@ -153,6 +181,8 @@ void journal_add_changes(struct buf *out, const struct changes *c)
 {
     for (size_t i = 0; i < c->nkeys; i++)
         add_key(out, &c->keys[i]);
+    for (size_t i = 0; i < c->nranges; i++)
+        add_range(out, &c->ranges[i]);
     for (size_t i = 0; i < c->ngone; i++)
         add_lost(out, &c->gone[i]);
     for (size_t i = 0; i < c->nitems; i++)
@@ -281,23 +311,30 @@ static struct key_row get_key(struct reader *r, unsigned kind)
     k.type = get_type(r);
     k.expire_at = get_signed(r);
     k.value = get_bytes(r);
-    if (kind == ENTRY_ITEMS) {
+    if (kind != ENTRY_KEY) {
         k.id = get_positive(r);
         k.size = get_positive(r);
         k.first = get_signed(r);
         r->bad |= k.id == 0;
     }
+    if (kind == ENTRY_HOLES) {
+        k.numbers = get_positive(r);
+        r->bad |= k.numbers == 0;
+    }
     return k;
+}
+
+static enum item_table get_table(struct reader *r)
+{
+    unsigned table = get_byte(r);
+    r->bad |= table >= ITEM_TABLES;
+    return table < ITEM_TABLES ? (enum item_table)table : ITEM_CHUNK;
 }
 
 static struct item_ref get_ref(struct reader *r)
 {
-    struct item_ref ref = {.table = (enum item_table)get_byte(r)};
+    struct item_ref ref = {.table = get_table(r)};
     ref.id = get_positive(r);
-    if ((unsigned)ref.table >= ITEM_TABLES) {
-        r->bad = true;
-        ref.table = ITEM_CHUNK;
-    }
     if (item_named(ref.table))
         ref.name = get_bytes(r);
     else
@@ -318,6 +355,27 @@ static struct item_row get_item(struct reader *r)
     if (item_has(t, COLUMN_ORD))
         i.ord = get_signed(r);
     return i;
+}
+
+static struct item_range get_range(struct reader *r)
+{
+    struct item_range g = {.table = get_table(r)};
+    g.id = get_positive(r);
+    if (!item_named(g.table)) {
+        g.order = ITEMS_BY_POS;
+        g.min = get_signed(r);
+        g.max = get_signed(r);
+        r->bad |= g.min > g.max;
+        return g;
+    }
+    g.order = ITEMS_BY_SCORE;
+    g.min_score = get_score(r);
+    g.min_name = get_bytes(r);
+    g.max_score = get_score(r);
+    g.max_name = get_bytes(r);
+    r->bad |= !item_ordered(g.table, ITEMS_BY_SCORE) || g.min_score > g.max_score ||
+              (!(g.min_score < g.max_score) && slice_cmp(g.min_name, g.max_name) > 0);
+    return g;
 }
 
 static struct db_row get_db(struct reader *r)
@@ -342,6 +400,7 @@ static void get_entry(struct reader *r, struct journal_entry *ret)
     switch (kind) {
     case ENTRY_KEY:
     case ENTRY_ITEMS:
+    case ENTRY_HOLES:
     case ENTRY_GONE:
         ret->kind = JOURNAL_KEY;
         ret->key = get_key(r, kind);
@@ -366,6 +425,10 @@ static void get_entry(struct reader *r, struct journal_entry *ret)
         ret->kind = JOURNAL_IDS;
         ret->next_id = get_positive(r);
         r->bad |= ret->next_id == 0;
+        break;
+    case ENTRY_RANGE:
+        ret->kind = JOURNAL_RANGE;
+        ret->range = get_range(r);
         break;
     default:
         r->bad = true;

@@ -10,15 +10,22 @@
        trash  6  id type
        db     7  db number keys expires
        ids    8  the next id that no collection has ever had
+       holes  9  seq version db key type expire_at value id size first numbers    items with numbers beyond
+                 their count
+       range 10  table id min max                             by position; by score a score and a name each
 
    Numbers are variable-length (7 bits a byte, low ones first, zigzag where they may be negative: first,
    expire_at, places by position, ord, counts); type and table are one byte; bytes are their length and
    themselves; a score is 8 bytes, the double's bits, little-endian.
 
-   Every entry is the last state of a row, so that bringing a row of the journal in twice, or one whose
-   changes are partly in the tables, is the same as once. Entries of one row come in the order they were made,
-   rows by seq. A key or item says nothing of whether the tables had it before: after a crash that is not
-   known. */
+   Every entry but a range is the last state of a row, so that bringing a row of the journal in twice, or one
+   whose changes are partly in the tables, is the same as once. Entries of one row come in the order they were
+   made, rows by seq. A key or item says nothing of whether the tables had it before: after a crash that is
+   not known.
+
+   A range removes what was there before it, so that it may only be brought in with everything behind it that
+   the tables have: readers of a journal take all of it into one memtable, and apply that in one transaction
+   which also says how far the tables are. */
 #ifndef LARDER_JOURNAL_ENCODING_H
 #define LARDER_JOURNAL_ENCODING_H
 
@@ -35,13 +42,22 @@ void journal_end(struct buf *out);
 void journal_add_changes(struct buf *out, const struct changes *c);
 void journal_add_next_id(struct buf *out, int64_t next_id);
 
-enum journal_kind { JOURNAL_KEY, JOURNAL_ITEM, JOURNAL_LOST, JOURNAL_TRASH, JOURNAL_DB, JOURNAL_IDS };
+enum journal_kind {
+    JOURNAL_KEY,
+    JOURNAL_ITEM,
+    JOURNAL_LOST,
+    JOURNAL_TRASH,
+    JOURNAL_DB,
+    JOURNAL_IDS,
+    JOURNAL_RANGE
+};
 
 struct journal_entry {
     enum journal_kind kind;
     struct key_row key; /* type ROW_NONE: gone */
     struct item_row item;
     struct item_ref lost;
+    struct item_range range;
     struct trash_row trash;
     struct db_row db;
     int64_t next_id;

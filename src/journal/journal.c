@@ -4,15 +4,19 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "journal/journal_internal.h"
 #include "journal/owner.h"
+#include "journal/redo_start.h"
 #include "journal/replay.h"
 #include "journal/snapshots.h"
 #include "journal/writer.h"
 
 #define GAP_ROWS  16                /* that a scan passes before a gap is remembered (gaps.h) */
-#define FAR_BYTES ((size_t)2 << 20) /* of a group on a database server: packets have limits there */
+#define FAR_BYTES ((size_t)2 << 20) /* of a group on a database server: packets have limits there ... */
+#define LOG_BYTES ((size_t)8 << 20) /* ... and elsewhere: its first replies wait for the last */
 
 /* ---- the lock ---- */
 
@@ -36,6 +40,8 @@ static void lock_init(struct journal_lock *l)
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&l->work, &attr);
+    pthread_cond_init(&l->log, &attr);
+    pthread_cond_init(&l->task, &attr);
     pthread_cond_init(&l->told, &attr);
     pthread_cond_init(&l->clean, &attr);
     pthread_condattr_destroy(&attr);
@@ -44,6 +50,8 @@ static void lock_init(struct journal_lock *l)
 static void lock_release(struct journal_lock *l)
 {
     pthread_cond_destroy(&l->work);
+    pthread_cond_destroy(&l->log);
+    pthread_cond_destroy(&l->task);
     pthread_cond_destroy(&l->told);
     pthread_cond_destroy(&l->clean);
     pthread_mutex_destroy(&l->mutex);
@@ -55,6 +63,7 @@ static void release_shared(struct journal_store *s)
 {
     journal_lock(s);
     owner_drop_groups(s);
+    logger_release(s);
     mem_free(locked(s)->written);
     mem_free(locked(s)->sweep.dbs);
     journal_unlock(s);
@@ -73,30 +82,54 @@ static void free_store(struct journal_store *s)
     gaps_free(s->owner.layers.gaps);
     memtable_free(s->owner.spare);
     memtable_free(s->thread.direct);
-    mem_apply_free(s->thread.slices.apply);
+    mem_apply_free(s->thread.pass.apply);
     store_close(s->reader);
+    store_close(s->third);
     store_close(s->writer);
     buf_release(&s->owner.txn.entries);
     mem_free(s->owner.pending);
     mem_free(s->thread.dbs);
     lock_release(&s->lock);
+    struct error ignored;
+    (void)redo_close(s->redo, false, &ignored);
     mem_free(s);
+}
+
+static void end_applier(struct journal_store *s)
+{
+    if (!s->third)
+        return;
+    journal_lock(s);
+    applier_stop(s);
+    journal_unlock(s);
+    pthread_join(s->applier.id, NULL);
 }
 
 static void close_store(struct store *base)
 {
     struct journal_store *s = journal_store_of(base);
-    struct error ignored; /* what is not in the tables is in the journal */
+    struct error ignored; /* what is not in the tables is in the journal, or in the log */
     owner_rollback(base);
     (void)(owner_drain(s, &ignored) == ST_OK);
     journal_lock(s);
     locked(s)->stop = true;
     pthread_cond_signal(&s->lock.work);
+    logger_wake(s);
     journal_unlock(s);
+    if (s->redo)
+        pthread_join(s->logger.id, NULL);
     pthread_join(s->thread.id, NULL);
-    const struct journal_failures *f = &s->under_lock.failures;
-    if (!f->over && f->failed == ST_OK && f->failing == ST_OK)
-        run_end(s->writer, &s->run, s->under_lock.durable);
+    end_applier(s);
+    const struct journal_shared *l = &s->under_lock;
+    const struct journal_failures *f = &l->failures;
+    if (!s->redo && !f->over && f->failed == ST_OK && f->failing == ST_OK)
+        run_end(s->writer, &s->run, l->durable);
+    if (s->redo && redo_end(s->writer, s->redo, l->applied == l->durable, &ignored) != ST_OK)
+        log_warning("the log stays beside the database", "error=\"%s\"", ignored.text);
+    else if (s->redo && l->abandon)
+        log_info("the log stays beside the database: the next start goes on with it", "left=%lld",
+                 (long long)(l->durable - l->applied));
+    s->redo = NULL;
     free_store(s);
 }
 
@@ -139,6 +172,8 @@ static const struct deferred_ops journal_deferred_ops = {
     .durable = owner_durable,
     .progress = owner_progress,
     .on_progress = owner_on_progress,
+    .alone = owner_alone,
+    .ending = owner_ending,
 };
 
 static struct journal_store *new_store(struct store *reader, struct store *writer,
@@ -152,7 +187,8 @@ static struct journal_store *new_store(struct store *reader, struct store *write
     s->reader = s->owner.layers.tables = reader;
     s->writer = writer;
     s->options = *j;
-    s->group_bytes = reader->far ? FAR_BYTES : SIZE_MAX;
+    s->group_bytes = reader->far ? FAR_BYTES : LOG_BYTES;
+    s->set_bytes = reader->far ? FAR_BYTES : SIZE_MAX;
     s->owner.layers.mem[0] = memtable_new(0);
     s->owner.layers.gaps = gaps_new(GAP_ROWS);
     s->thread.direct = memtable_new(0);
@@ -162,19 +198,25 @@ static struct journal_store *new_store(struct store *reader, struct store *write
     return s;
 }
 
-/* What an earlier process left and could not be applied: as if we had frozen it. Holding the lock. */
+/* What an earlier process left and is not in the tables: as if we had frozen it. It is in the log still, or
+   could not be applied. Holding the lock. */
 static void inherit(struct journal_store *s, const struct journal_past *past)
 {
     struct journal_shared *l = locked(s);
     l->frozen = s->owner.layers.mem[1] = past->mem;
     l->frozen_upto = past->last;
-    l->inherited = true;
-    s->thread.torn = true;
-    l->failures.stuck = past->why.code;
-    l->failures.why = past->why;
+    s->thread.torn = !past->redo;
+    if (!past->redo) {
+        l->inherited = true;
+        l->failures.stuck = past->why.code;
+        l->failures.waits = past->why;
+    }
     s->owner.frozen_seq = s->owner.next_seq = past->next_seq;
-    s->thread.slices.bytes = past->bytes;
-    s->thread.slices.counted = true;
+    s->thread.pass.bytes = past->bytes;
+    s->thread.pass.counted = true;
+    l->frozen_us = clock_mono_us();
+    l->frozen_wall_ms = clock_wall_us() / 1000;
+    throttle_freeze(&l->throttle, memtable_stats(past->mem).rows, l->frozen_us);
     atomic_store(&s->atomics.journal_bytes, past->bytes);
 }
 
@@ -183,16 +225,20 @@ static void begin_behind(struct journal_store *s, const struct journal_past *pas
 {
     journal_lock(s);
     locked(s)->durability = d;
-    locked(s)->durable = locked(s)->committed = locked(s)->in_tables = past->last;
-    locked(s)->applied = past->applied;
+    locked(s)->durable = locked(s)->committed = past->last;
+    locked(s)->applied = locked(s)->in_tables = past->applied;
     s->owner.last_ticket = past->last;
     s->owner.next_seq = s->owner.first_seq = STORE_PROVISIONAL;
-    s->thread.journaled = past->last;
+    locked(s)->journaled = past->last;
     s->thread.dropping = true;
     s->kept.synced = s->kept.safe = past->last;
-    s->kept.going_by = d;
+    s->redo = past->redo;
+    s->third = past->third;
+    locked(s)->log.synced = past->last;
+    s->thread.released = past->applied;
+    s->kept.going_by = s->redo ? DURABILITY_ALWAYS : d;
     s->run = past->run;
-    s->thread.records = s->run.database && d != DURABILITY_ALWAYS;
+    s->thread.records = !s->redo && s->run.database && d != DURABILITY_ALWAYS;
     s->base.replicated = s->run.database ? &owner_replicated_ops : NULL;
     if (past->mem)
         inherit(s, past);
@@ -210,14 +256,58 @@ static enum status take_next_id(struct journal_store *s, struct error *err)
     return st;
 }
 
-static enum status start_thread(struct journal_store *s, struct error *err)
+static enum status start_thread(struct journal_store *s, pthread_t *id, void *(*run)(void *),
+                                struct error *err)
 {
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); /* signals stay with the threads that were there before */
-    int e = pthread_create(&s->thread.id, NULL, writer_run, s);
+    int e = pthread_create(id, NULL, run, s);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return e == 0 ? ST_OK : error_set(err, ST_INTERNAL, "cannot start a thread: %s", strerror(e));
+}
+
+/* The thread that writes, and the logger or the applier. */
+static enum status start_threads(struct journal_store *s, struct error *err)
+{
+    enum status st = start_thread(s, &s->thread.id, writer_run, err);
+    if (st != ST_OK || !(s->redo || s->third))
+        return st;
+    st = s->redo ? start_thread(s, &s->logger.id, logger_run, err)
+                 : start_thread(s, &s->applier.id, applier_run, err);
+    if (st == ST_OK)
+        return ST_OK;
+    journal_lock(s);
+    locked(s)->stop = true;
+    pthread_cond_signal(&s->lock.work);
+    journal_unlock(s);
+    pthread_join(s->thread.id, NULL);
+    return st;
+}
+
+/* With a log, what the tables sync of their own accord is what the log does not have. */
+static enum status prepare_writer(struct journal_store *s, struct error *err)
+{
+    struct store_info info = {0};
+    struct redo_info log;
+    enum status st = ST_OK;
+    if (s->base.far) /* an earlier process may have waited for less */
+        st = store_sync(s->writer, err);
+    else if (s->redo)
+        st = store_set_durability(s->writer, DURABILITY_ALWAYS, err);
+    if (st == ST_OK && s->redo)
+        st = store_write_in_bulk(s->writer, writer_meanwhile, s, err);
+    s->kept.proven = store_connection(s->writer);
+    s->owner.reader_proven = store_connection(s->reader);
+    s->applier.proven = s->third ? store_connection(s->third) : 0;
+    if (st == ST_OK)
+        st = store_info(s->writer, &info, err);
+    s->sync_us = info.sync_us;
+    if (s->redo) {
+        redo_info(s->redo, &log);
+        s->sync_us = log.sync_us;
+    }
+    return st;
 }
 
 enum status journal_store_over(struct store *reader, struct store *writer, const struct journal_past *past,
@@ -225,24 +315,27 @@ enum status journal_store_over(struct store *reader, struct store *writer, const
                                struct store **ret, struct error *err)
 {
     struct journal_store *s = new_store(reader, writer, o, j);
-    struct store_info info = {0};
     begin_behind(s, past, o->durability);
     enum status st = take_next_id(s, err);
-    if (st == ST_OK && s->base.far) /* an earlier process may have waited for less */
-        st = store_sync(writer, err);
-    s->kept.proven = store_connection(writer);
-    s->owner.reader_proven = store_connection(reader);
     if (st == ST_OK)
-        st = store_info(writer, &info, err);
-    s->sync_us = info.sync_us;
+        st = prepare_writer(s, err);
     if (st == ST_OK)
-        st = start_thread(s, err);
+        st = start_threads(s, err);
     if (st != ST_OK) {
         free_store(s);
         return st;
     }
     *ret = &s->base;
     return ST_OK;
+}
+
+/* Its commits are waited for, whatever the durability is. */
+static enum status open_third(const struct store_options *o, struct store **ret, struct error *err)
+{
+    struct store_options third = *o;
+    third.applies = true;
+    third.durability = DURABILITY_ALWAYS;
+    return store_open(&third, ret, err);
 }
 
 enum status journal_store_open(const struct store_options *o, const struct journal_options *j,
@@ -257,15 +350,23 @@ enum status journal_store_open(const struct store_options *o, const struct journ
     enum status st = store_open(&half, &writer, err);
     if (st == ST_OK)
         st = replay_or_keep(writer, o->url, &past, err);
-    if (st == ST_OK && !past.mem)
-        st = run_begin(writer, o->durability, past.last, &past.run, err);
-    half.read_only = true;
+    if (st == ST_OK && !writer->far && !past.mem)
+        st = j->max_bytes ? redo_start(writer, o->url, j->log_max, &past, err)
+                          : redo_apply_all(writer, o->url, &past, err);
+    if (st == ST_OK && (past.redo || !past.mem))
+        st = run_begin(writer, o->durability, past.redo, past.last, &past.run, err);
     half.beside = writer;
+    if (st == ST_OK && writer->far)
+        st = open_third(&half, &past.third, err);
+    half.read_only = true;
     if (st == ST_OK)
         st = store_open(&half, &reader, err);
     if (st == ST_OK)
         return journal_store_over(reader, writer, &past, o, j, ret, err);
     memtable_free(past.mem);
+    struct error ignored;
+    (void)redo_close(past.redo, false, &ignored);
+    store_close(past.third);
     store_close(writer);
     return st;
 }

@@ -6,7 +6,7 @@
 #define LARDER_JOURNAL_MERGE_H
 
 #include "journal/gaps.h"
-#include "journal/memtable.h"
+#include "memtable/memtable.h"
 #include "store/store.h"
 
 struct layers {

@@ -38,10 +38,13 @@ enum status owner_count_keys(struct store *base, uint32_t db, int64_t *ret_keys,
 enum status owner_load_dbs(struct store *base, struct db_row *dbs, size_t n, uint32_t *ret_next_number,
                            struct error *err) MUST_CHECK;
 
-/* A transaction begins: its reads see one state of the tables. On a database server that is asked for only
-   when memory does not know (owner_ready). */
+/* A transaction begins: its reads see one state of the tables. On a database server, and where memory has all
+   that was declared, the tables are asked only when memory does not know (owner_ready). */
 enum status owner_begin_reading(struct journal_store *s, struct error *err) MUST_CHECK;
 void owner_end_reading(struct journal_store *s);
+
+/* Whether a transaction that declares this has to begin one of the tables at once. */
+bool owner_needs_tables(struct journal_store *s, const struct store_declared *d);
 
 /* Another server has the tables: nothing is read or written any more. */
 void owner_lose(struct journal_store *s, const struct error *err);
@@ -67,6 +70,8 @@ int64_t owner_last_ticket(const struct store *base);
 int64_t owner_durable(struct store *base);
 enum status owner_progress(struct store *base, struct store_progress *ret, struct error *err) MUST_CHECK;
 void owner_on_progress(struct store *base, store_wake_fn *fn, void *arg);
+void owner_alone(struct store *base, bool alone);
+void owner_ending(struct store *base, int64_t ms);
 
 /* Takes note of what the thread has done, and gives it more to do. Holding the lock. */
 void owner_advance(struct journal_store *s);

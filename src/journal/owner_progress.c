@@ -5,22 +5,46 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "journal/owner.h"
+#include "journal/writer.h"
 
-#define SPARE_FACTOR  2       /* what a memtable of half of journal-max takes, and more */
+#define SMALL_MEMORY  ((size_t)2 << 20) /* memory comes in pieces: below, bytes of rows count alone */
 #define KEEP_SPARE_US 1000000 /* how long memory for the next memtable is kept after the last commit */
 
 /* ---- room ---- */
 
-/* Whether the active memtable is as large as it may become before it is frozen. */
+/* Whether the active memtable is as large as it may become before it is frozen: of the two that there are at
+   most, each may take half of the memory. */
 static bool is_large(const struct journal_store *s)
 {
-    return s->options.max_bytes && s->owner.active_bytes >= s->options.max_bytes / 2;
+    size_t half = s->options.max_bytes / 2, memory = memtable_stats(active(s)).bytes;
+    bool by_rows = s->owner.active_bytes >= half && (!s->redo || half < SMALL_MEMORY);
+    return half && (by_rows || (memory >= half && memory >= SMALL_MEMORY));
+}
+
+/* The share that is used of what may be written while the frozen memtable is brought into the tables: of half
+   of the memory, and of half of the log. */
+static double filled(struct journal_store *s)
+{
+    double half = (double)s->options.max_bytes / 2, log = (double)s->options.log_max / 2;
+    double memory = (double)memtable_stats(active(s)).bytes / (half < SMALL_MEMORY ? SMALL_MEMORY : half);
+    double logged = log > 0 ? (double)locked(s)->log.bytes / log : 0;
+    if ((half < SMALL_MEMORY || !s->redo) && (double)s->owner.active_bytes / half > memory)
+        memory = (double)s->owner.active_bytes / half;
+    return memory > logged ? memory : logged;
 }
 
 /* Whether it has to wait for the frozen one to be applied before it takes more. */
 static bool full(const struct journal_store *s)
 {
     return s->owner.layers.mem[1] && is_large(s);
+}
+
+/* Whether writers wait: as above, or because they would fill it before the other is applied (throttle.h). */
+static bool waits(struct journal_store *s)
+{
+    if (!(s->redo || s->third) || !s->owner.layers.mem[1])
+        return full(s);
+    return full(s) || throttle_waits(&locked(s)->throttle, filled(s), clock_mono_us());
 }
 
 bool owner_no_room(struct journal_store *s)
@@ -57,8 +81,14 @@ static void freeze(struct journal_store *s)
     if (l->outsized_waits) /* they are applied with the rest */
         owner_drop_groups(s);
     o->active_bytes = 0;
+    l->frozen_us = l->active_us;
+    l->active_us = 0;
+    l->log.bytes = 0;
+    l->frozen_wall_ms = clock_wall_us() / 1000;
+    throttle_freeze(&l->throttle, stats.rows, clock_mono_us());
     l->outsized_waits = l->freeze_wanted = false;
     pthread_cond_signal(&s->lock.work);
+    logger_wake(s);
 }
 
 /* Not while a group goes straight into the tables: rows of it that have been changed since are there when it
@@ -68,7 +98,8 @@ static bool should_freeze(struct journal_store *s)
     const struct journal_shared *l = locked(s);
     if (s->owner.layers.mem[1] || l->direct_runs || memtable_stats(active(s)).empty)
         return false;
-    return l->freeze_wanted || l->outsized_waits || is_large(s);
+    bool log_is_half = s->redo && s->options.log_max && l->log.bytes >= s->options.log_max / 2;
+    return l->freeze_wanted || l->outsized_waits || is_large(s) || log_is_half;
 }
 
 /* The frozen memtable is applied. Its memory is kept for the next one, unless it is more than an ordinary one
@@ -80,7 +111,8 @@ static void retire(struct journal_store *s)
     struct memtable_stats stats = memtable_stats(m);
     o->first_seq = o->frozen_seq;
     o->layers.mem[1] = NULL;
-    if (o->spare || stats.bytes + stats.spare > s->options.max_bytes * SPARE_FACTOR)
+    throttle_end(&locked(s)->throttle, clock_mono_us());
+    if (o->spare || stats.bytes + stats.spare > s->options.max_bytes)
         memtable_free(m);
     else
         o->spare = memtable_renew(m, stats.peak);
@@ -105,22 +137,50 @@ static void active_loses(struct journal_store *s, const struct pending_commit *p
     *bytes -= p->bytes < *bytes ? p->bytes : *bytes;
 }
 
+/* Changes that went straight into the tables: they leave the active memtable together, because that looks at
+   all that stays. */
+struct leaving {
+    mem_mark from, to;
+    bool any;
+};
+
+static void let_leave(struct journal_store *s, struct leaving *v)
+{
+    if (v->any)
+        memtable_leave(active(s), v->from, v->to);
+    v->any = false;
+}
+
 /* A group is durable: what was remembered of its change sets can go. */
-static void settle(struct journal_store *s, const struct written_group *w)
+static void settle(struct journal_store *s, const struct written_group *w, struct leaving *v)
 {
     struct journal_owner *o = &s->owner;
     while (o->first_pending < o->npending && o->pending[o->first_pending].ticket <= w->last) {
         const struct pending_commit *p = &o->pending[o->first_pending++];
         if (w->direct && p->mem == active(s)) {
-            memtable_leave(p->mem, p->from, p->to);
+            if (!v->any)
+                v->from = p->from;
+            v->any = true;
+            v->to = p->to;
             o->first_seq = p->next_seq;
             active_loses(s, p);
         } else {
+            let_leave(s, v);
             memtable_settle(p->mem, p->to);
         }
     }
     if (o->first_pending == o->npending)
         o->first_pending = o->npending = 0;
+}
+
+static void settle_written(struct journal_store *s)
+{
+    struct journal_shared *l = locked(s);
+    struct leaving v = {0};
+    for (size_t i = 0; i < l->nwritten; i++)
+        settle(s, &l->written[i], &v);
+    let_leave(s, &v);
+    l->nwritten = 0;
 }
 
 /* The thread applies the frozen memtable until it knows that all is over, which the owner may have found out
@@ -130,11 +190,15 @@ static bool may_undo(struct journal_store *s, const struct memtable *m)
     return m == active(s) || !locked(s)->failures.over;
 }
 
-/* Undoes every change set that is not durable, newest first. */
+/* Undoes every change set that is not durable, newest first. A group that is on its way into the log may
+   still become so. */
 static void undo_failed(struct journal_store *s)
 {
     struct journal_owner *o = &s->owner;
     struct journal_shared *l = locked(s);
+    while (l->log.busy)
+        journal_wait(s, &s->lock.told, INT64_MAX);
+    settle_written(s);
     while (o->npending > o->first_pending) {
         const struct pending_commit *p = &o->pending[--o->npending];
         if (may_undo(s, p->mem))
@@ -150,15 +214,16 @@ static void undo_failed(struct journal_store *s)
     if (l->frozen_upto > l->durable)
         l->frozen_upto = l->durable;
     l->failures.failed = ST_OK;
+    if (memtable_stats(active(s)).empty)
+        l->active_us = 0;
     pthread_cond_signal(&s->lock.work);
+    logger_wake(s);
 }
 
 void owner_advance(struct journal_store *s)
 {
     struct journal_shared *l = locked(s);
-    for (size_t i = 0; i < l->nwritten; i++)
-        settle(s, &l->written[i]);
-    l->nwritten = 0;
+    settle_written(s);
     if (l->failures.failed != ST_OK)
         return;
     if (s->owner.layers.mem[1] && !l->frozen)
@@ -192,7 +257,7 @@ static void tell_progress(struct journal_store *s, struct store_progress *ret)
     const struct journal_failures *f = &l->failures;
     *ret = (struct store_progress){
         .durable = durable(s),
-        .full = full(s) && f->stuck == ST_OK && f->failing == ST_OK, /* else they are refused */
+        .full = waits(s) && f->stuck == ST_OK && f->failing == ST_OK, /* else they are refused */
         .locked = l->locked,
         .failing = f->failing != ST_OK || (owner_no_room(s) && f->stuck != ST_OK),
         .first_seq = s->owner.first_seq,
@@ -218,6 +283,11 @@ enum status owner_progress(struct store *base, struct store_progress *ret, struc
     if (s->base.far) /* groups are kept, see reconcile.c */
         ret->memory += atomic_load(&s->atomics.journal_bytes);
     return st;
+}
+
+void owner_alone(struct store *base, bool alone)
+{
+    journal_store_of(base)->owner.alone = alone;
 }
 
 void owner_on_progress(struct store *base, store_wake_fn *fn, void *arg)

@@ -1,15 +1,49 @@
 /* The owner reads: the active memtable over the frozen one over the tables (merge.h), within one read
    transaction of its session.
 
+   Memory alone. A transaction that says beforehand that it asks for nothing but rows which memory has takes
+   no read transaction and with it no lock, as long as nobody has committed to the database since the last one
+   (store_same, which asks no system). What turns out to be missing all the same begins one later
+   (owner_ready): if another process has committed in between, the next transaction is told.
+
    Another process's writes. The reader's session sees that the database has changed, but not by whom: our own
-   thread writes, too. When the thread has not committed since the last look it was another process; else the
-   writer's session, which knows its own commits, is asked (owner_begin). Under load, when the thread is never
-   idle, it finds out by itself, with its next transaction. */
+   thread writes, too. The writer's session knows between which two of its turns others have committed
+   (store_others). Where it does not: when the thread has not committed since the last look it was another
+   process; else the writer's session is asked in a transaction (owner_begin), or, while the thread is never
+   idle, it finds out by itself with its next one. */
 #include "base/clock.h"
 #include "journal/owner.h"
 #include "journal/reconcile.h"
 
 /* ---- the read transaction ---- */
+
+/* A reader that finds everything in memory has no business with the tables. */
+static bool in_memory(const struct journal_store *s, const struct key_ref *refs, size_t n)
+{
+    const struct memtable *frozen = s->owner.layers.mem[1];
+    for (size_t i = 0; i < n; i++)
+        if (!memtable_has_key(active(s), refs[i].db, refs[i].key) &&
+            !(frozen && memtable_has_key(frozen, refs[i].db, refs[i].key)))
+            return false;
+    return true;
+}
+
+/* The database has changed since the last look, and what is seen now is fixed. */
+static void judge_change(struct journal_store *s, bool maybe_ours)
+{
+    bool others;
+    if (store_others(s->writer, &s->owner.others_seen, &others)) {
+        /* What has come since is counted, too, and is not seen yet: what memory learns now may be old. */
+        s->owner.others_again |= others && !store_same(s->reader);
+    } else if (maybe_ours) {
+        s->owner.unsure = true;
+        return;
+    } else {
+        others = true;
+    }
+    if (others)
+        atomic_store(&s->atomics.others, true);
+}
 
 enum status owner_begin_reading(struct journal_store *s, struct error *err)
 {
@@ -28,12 +62,16 @@ enum status owner_begin_reading(struct journal_store *s, struct error *err)
     bool maybe_ours =
         atomic_load(&s->atomics.committing) || atomic_load(&s->atomics.commits) != s->owner.commits_seen;
     s->owner.reading = true;
+    s->owner.reads++;
     s->owner.commits_seen = commits; /* those behind it may or may not be in what is seen */
-    if (changed && maybe_ours)
-        s->owner.unsure = true;
-    else if (changed)
-        atomic_store(&s->atomics.others, true);
+    if (changed)
+        judge_change(s, maybe_ours);
     return ST_OK;
+}
+
+bool owner_needs_tables(struct journal_store *s, const struct store_declared *d)
+{
+    return !d || !d->rows_only || !store_same(s->reader) || !in_memory(s, d->keys, d->nkeys);
 }
 
 void owner_end_reading(struct journal_store *s)
@@ -59,22 +97,13 @@ void owner_lose(struct journal_store *s, const struct error *err)
 
 /* ---- rows ---- */
 
-/* A reader that finds everything in memory has no business with the tables. */
-static bool in_memory(const struct journal_store *s, const struct key_ref *refs, size_t n)
-{
-    const struct memtable *frozen = s->owner.layers.mem[1];
-    for (size_t i = 0; i < n; i++)
-        if (!memtable_key(active(s), refs[i].db, refs[i].key) &&
-            !(frozen && memtable_key(frozen, refs[i].db, refs[i].key)))
-            return false;
-    return true;
-}
-
 enum status owner_get_keys(struct store *base, const struct key_ref *refs, size_t n, store_key_fn *fn,
                            void *arg, struct error *err)
 {
     struct journal_store *s = journal_store_of(base);
-    enum status st = in_memory(s, refs, n) ? ST_OK : owner_ready(s, err);
+    bool known = in_memory(s, refs, n);
+    enum status st = known ? ST_OK : owner_ready(s, err);
+    s->owner.lookups += !known;
     return st == ST_OK ? merge_get_keys(&s->owner.layers, refs, n, fn, arg, err) : st;
 }
 

@@ -18,8 +18,9 @@
 #include "journal/owner.h"
 #include "journal/writer.h"
 
-#define ROW_BYTES      32 /* what a row takes in the journal beside its bytes, about */
-#define OUTSIZED_SHARE 4  /* a change set beyond this part of journal-max does not go through the journal */
+#define ROW_BYTES      32   /* what a row takes in the journal beside its bytes, about */
+#define RANGE_ROWS     1024 /* for how many rows a range counts: a commit does not wait for it */
+#define OUTSIZED_SHARE 4    /* a change set beyond this part of journal-max does not go through the journal */
 #define ENTRIES_BYTES  ((size_t)1 << 20) /* room for entries that is kept for the next transaction */
 
 /* ---- beginning and ending ---- */
@@ -42,13 +43,8 @@ static enum status refusal(struct journal_store *s, bool *ret_outsized, struct e
 {
     journal_lock(s);
     const struct journal_failures *f = &locked(s)->failures;
-    enum status st = f->over               ? f->why.code
-                     : f->failing != ST_OK ? f->failing
-                     : owner_no_room(s)    ? f->stuck
-                                           : ST_OK;
-    if (st != ST_OK)
-        *err = f->why;
-    else if (locked(s)->locked)
+    enum status st = journal_failure(f, owner_no_room(s), err);
+    if (st == ST_OK && locked(s)->locked)
         st = error_set(err, ST_BUSY, "another process holds the database's lock");
     *ret_outsized = locked(s)->outsized_waits;
     journal_unlock(s);
@@ -67,7 +63,6 @@ static enum status confirm(struct journal_store *s, struct error *err)
 enum status owner_begin(struct store *base, enum store_txn kind, const struct store_declared *d,
                         bool *ret_changed, struct error *err)
 {
-    (void)d;
     struct journal_store *s = journal_store_of(base);
     struct owner_txn *t = &s->owner.txn;
     struct error why;
@@ -76,8 +71,16 @@ enum status owner_begin(struct store *base, enum store_txn kind, const struct st
     enum status st = kind == STORE_READ ? ST_OK : refusal(s, &outsized, &why);
     if (st != ST_OK)
         return error_set(err, st, "%s", why.text);
-    if ((st = s->base.far ? confirm(s, err) : owner_begin_reading(s, err)) != ST_OK)
+    bool again = s->owner.others_again;
+    s->owner.others_again = false;
+    if (s->base.far)
+        st = confirm(s, err);
+    else if (owner_needs_tables(s, d))
+        st = owner_begin_reading(s, err);
+    if (st != ST_OK) {
+        s->owner.others_again = again;
         return st;
+    }
     if (s->owner.unsure)
         ask_writer(s);
     t->open = true;
@@ -87,7 +90,7 @@ enum status owner_begin(struct store *base, enum store_txn kind, const struct st
     t->from = memtable_mark(active(s));
     t->rows = t->bytes = 0;
     t->entries.len = 0;
-    bool others = atomic_exchange(&s->atomics.others, false);
+    bool others = atomic_exchange(&s->atomics.others, false) || again;
     if (others)
         gaps_clear(s->owner.layers.gaps);
     if (ret_changed)
@@ -137,7 +140,7 @@ static bool in_table(const struct journal_store *s, const struct key_row *k)
     if (k->seq < STORE_PROVISIONAL || k->seq >= s->owner.first_seq)
         return false;
     for (int i = 0; i < 2; i++)
-        if (s->owner.layers.mem[i] && memtable_key(s->owner.layers.mem[i], k->db, k->key))
+        if (s->owner.layers.mem[i] && memtable_has_key(s->owner.layers.mem[i], k->db, k->key))
             return false;
     return true;
 }
@@ -188,20 +191,22 @@ static void forget_gone(struct changes *c)
 
 static size_t weigh(const struct changes *c)
 {
-    size_t n = (c->nkeys + c->nitems + c->ngone + c->ntrash + c->ndbs) * ROW_BYTES;
+    size_t n = (c->nkeys + c->nranges + c->nitems + c->ngone + c->ntrash + c->ndbs) * ROW_BYTES;
     for (size_t i = 0; i < c->nkeys; i++)
         n += c->keys[i].key.n + c->keys[i].value.n;
     for (size_t i = 0; i < c->nitems; i++)
         n += c->items[i].ref.name.n + c->items[i].value.n;
     for (size_t i = 0; i < c->ngone; i++)
         n += c->gone[i].name.n;
+    for (size_t i = 0; i < c->nranges; i++)
+        n += c->ranges[i].min_name.n + c->ranges[i].max_name.n;
     return n;
 }
 
 static bool too_large(const struct journal_store *s)
 {
     size_t bytes = s->owner.txn.bytes;
-    return s->options.max_bytes && (bytes > s->options.max_bytes / OUTSIZED_SHARE || bytes > s->group_bytes);
+    return s->options.max_bytes && (bytes > s->options.max_bytes / OUTSIZED_SHARE || bytes > s->set_bytes);
 }
 
 /* Into the active memtable. New rows get their numbers. */
@@ -215,6 +220,8 @@ static void take_changes(struct journal_store *s, struct changes *c)
             c->keys[i].seq = s->owner.next_seq++;
         memtable_put_key(m, &c->keys[i], fresh, ticket);
     }
+    for (size_t i = 0; i < c->nranges; i++)
+        memtable_put_range(m, &c->ranges[i]);
     for (size_t i = 0; i < c->ngone; i++)
         memtable_del_item(m, &c->gone[i], ticket);
     for (size_t i = 0; i < c->nitems; i++) {
@@ -238,7 +245,7 @@ enum status owner_apply(struct store *base, struct changes *c, struct error *err
     if (st != ST_OK)
         return st;
     take_changes(s, c);
-    t->rows += c->nkeys + c->nitems + c->ngone + c->ntrash + c->ndbs;
+    t->rows += c->nkeys + c->nranges * RANGE_ROWS + c->nitems + c->ngone + c->ntrash + c->ndbs;
     t->bytes += weigh(c);
     t->outsized |= too_large(s);
     if (t->outsized)
@@ -327,7 +334,8 @@ static void enqueue(struct journal_store *s, int64_t ticket)
     struct journal_shared *l = locked(s);
     const struct owner_txn *t = &s->owner.txn;
     struct journal_group *g = l->tail;
-    if (!g || g->sealed || g->row.len >= s->group_bytes) {
+    bool fresh = !g || g->sealed || g->row.len >= s->group_bytes;
+    if (fresh) {
         g = mem_zalloc(sizeof *g);
         g->lazy = true;
         g->born_us = clock_mono_us();
@@ -339,7 +347,21 @@ static void enqueue(struct journal_store *s, int64_t ticket)
     g->last = ticket;
     g->rows += t->rows;
     g->lazy &= t->lazy;
-    if (l->idle)
+    if (!s->redo && l->idle)
+        pthread_cond_signal(&s->lock.work);
+    else if (s->owner.alone && !t->lazy && logger_append_here(s))
+        return;
+    else if (l->log.idle && (fresh || g->row.len >= WRITER_EAGER_BYTES))
+        logger_wake(s);
+}
+
+/* The first change set of a memtable: the thread that writes the tables sets its time by that. Holding the
+   lock. */
+static void begin_active(struct journal_store *s)
+{
+    struct journal_shared *l = locked(s);
+    l->active_us = l->commit_us;
+    if (s->redo && l->idle)
         pthread_cond_signal(&s->lock.work);
 }
 
@@ -357,6 +379,9 @@ enum status owner_commit(struct store *base, struct error *err)
         journal_lock(s);
         struct journal_shared *l = locked(s);
         l->committed = ticket;
+        l->commit_us = s->owner.committed_us;
+        if (!l->active_us)
+            begin_active(s);
         l->outsized_waits |= t->outsized;
         if (!l->outsized_waits)
             enqueue(s, ticket);

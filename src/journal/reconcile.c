@@ -152,13 +152,12 @@ enum status reconcile_writer(struct journal_store *s, struct error *err)
     if (again || now.applied < s->kept.safe)
         log_warning("the database had lost commits that were not durable yet, and has them again",
                     "groups=%zu", again);
-    writer_restart_slices(s);
     s->thread.dropping = true;
     s->kept.proven = connection;
     return ST_OK;
 }
 
-/* ---- the owner's side ---- */
+/* ---- the others' side ---- */
 
 /* Asks the thread to look at its connection now. */
 static void hurry(struct journal_store *s)
@@ -169,21 +168,35 @@ static void hurry(struct journal_store *s)
     journal_unlock(s);
 }
 
-enum status reconcile_reader(struct journal_store *s, struct error *err)
+/* Whether the database of another session has everything that memory takes for written. */
+static enum status is_level(struct journal_store *s, struct store *session, struct error *err)
 {
-    uint64_t connection = store_connection(s->reader);
     struct journal_state now = {0};
     journal_lock(s);
     int64_t applied = locked(s)->applied, durable = locked(s)->durable;
     journal_unlock(s);
-    enum status st = store_journal_state(s->reader, &now, err);
+    enum status st = store_journal_state(session, &now, err);
+    if (st != ST_OK || (now.applied >= applied && position(&now) >= durable))
+        return st;
+    hurry(s);
+    return error_set(err, ST_IO, "the database has gone back, and is being brought up to date");
+}
+
+enum status reconcile_reader(struct journal_store *s, struct error *err)
+{
+    uint64_t connection = store_connection(s->reader);
+    enum status st = is_level(s, s->reader, err);
     if (st != ST_OK)
         return st;
-    if (now.applied < applied || position(&now) < durable) {
-        hurry(s);
-        return error_set(err, ST_IO, "the database has gone back, and is being brought up to date");
-    }
     s->owner.reader_proven = connection;
     gaps_clear(s->owner.layers.gaps);
     return ST_OK;
+}
+
+enum status reconcile_applier(struct journal_store *s, struct error *err)
+{
+    enum status st = is_level(s, s->third, err);
+    if (st == ST_OK)
+        s->applier.proven = store_connection(s->third);
+    return st;
 }

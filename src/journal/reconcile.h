@@ -20,4 +20,7 @@ enum status reconcile_writer(struct journal_store *s, struct error *err) MUST_CH
    everything that memory takes for written. */
 enum status reconcile_reader(struct journal_store *s, struct error *err) MUST_CHECK;
 
+/* The same by the applier, within a transaction of its session. */
+enum status reconcile_applier(struct journal_store *s, struct error *err) MUST_CHECK;
+
 #endif

@@ -17,6 +17,7 @@
 #define SLICE_ROWS  50000
 #define SORT_ROWS   65536
 #define PROGRESS_US 1000000
+#define AHEAD       16 /* entries */
 
 static void take_entry(struct memtable *m, const struct journal_entry *e, int64_t seq)
 {
@@ -30,6 +31,9 @@ static void take_entry(struct memtable *m, const struct journal_entry *e, int64_
     case JOURNAL_LOST:
         memtable_del_item(m, &e->lost, seq);
         break;
+    case JOURNAL_RANGE:
+        memtable_put_range(m, &e->range);
+        break;
     case JOURNAL_TRASH:
         memtable_add_trash(m, &e->trash);
         break;
@@ -42,16 +46,55 @@ static void take_entry(struct memtable *m, const struct journal_entry *e, int64_
     }
 }
 
-enum status replay_row(struct memtable *m, int64_t seq, struct slice row, struct error *err)
+/* Entries that are read and not taken yet: each waits for memory, and the others meanwhile. */
+struct ahead {
+    struct journal_entry entries[AHEAD];
+    uint32_t numbers[AHEAD];
+    size_t read, taken;
+};
+
+static uint32_t near(const struct memtable *m, const struct journal_entry *e)
+{
+    if (e->kind == JOURNAL_KEY)
+        return memtable_near_key(m, e->key.db, e->key.key);
+    return e->kind == JOURNAL_ITEM || e->kind == JOURNAL_LOST
+               ? memtable_near_item(m, e->kind == JOURNAL_ITEM ? &e->item.ref : &e->lost)
+               : 0;
+}
+
+static enum status take_entries(struct memtable *m, struct slice entries, int64_t seq, int64_t *next_seq,
+                                struct error *err)
+{
+    struct ahead a = {.read = 0};
+    for (bool end = false;; a.taken++) {
+        while (!end && a.read < a.taken + AHEAD) {
+            struct journal_entry *next = &a.entries[a.read % AHEAD];
+            enum status st = journal_next(&entries, next, &end, err);
+            if (st != ST_OK)
+                return st;
+            if (!end)
+                a.numbers[a.read++ % AHEAD] = near(m, next);
+        }
+        if (a.taken == a.read)
+            return ST_OK;
+        if (a.taken + AHEAD / 2 < a.read)
+            memtable_nearer(m, a.numbers[(a.taken + AHEAD / 2) % AHEAD]);
+        const struct journal_entry *e = &a.entries[a.taken % AHEAD];
+        take_entry(m, e, seq);
+        if (e->kind == JOURNAL_KEY && e->key.seq >= *next_seq && e->key.seq < INT64_MAX)
+            *next_seq = e->key.seq + 1;
+    }
+}
+
+enum status replay_row_numbers(struct memtable *m, int64_t seq, struct slice row, int64_t *next_seq,
+                               struct error *err)
 {
     struct slice entries;
-    struct journal_entry e;
     struct error why;
-    bool end = false;
     mem_mark before = memtable_mark(m);
     enum status st = journal_open(row, &entries, &why);
-    while (st == ST_OK && (st = journal_next(&entries, &e, &end, &why)) == ST_OK && !end)
-        take_entry(m, &e, seq);
+    if (st == ST_OK)
+        st = take_entries(m, entries, seq, next_seq, &why);
     if (st != ST_OK) {
         memtable_undo(m, before);
         return error_set(err, st, "row %lld of the journal is damaged: %s", (long long)seq, why.text);
@@ -60,37 +103,40 @@ enum status replay_row(struct memtable *m, int64_t seq, struct slice row, struct
     return ST_OK;
 }
 
-/* The next rows, within the running transaction. *ret_more: there were any. */
-static enum status apply_some(struct store *writer, struct mem_apply *a, bool *ret_more, struct error *err)
+enum status replay_row(struct memtable *m, int64_t seq, struct slice row, struct error *err)
 {
-    struct changes c;
-    int64_t next_id;
-    *ret_more = mem_apply_next(a, SLICE_ROWS, &c, &next_id);
-    if (!*ret_more)
-        return ST_OK;
-    c.next_id = next_id;
-    c.replay = true;
-    for (size_t i = 0; writer->far && i < c.nkeys; i++)
-        c.keys[i].seq = 0;
-    return store_apply(writer, &c, err);
+    int64_t ignored = INT64_MAX;
+    return replay_row_numbers(m, seq, row, &ignored, err);
 }
 
-static struct mem_apply *sorted(const struct memtable *m)
+/* Within the running transaction. tells: people wait for it. */
+static enum status bring_in(struct store *writer, const struct memtable *m, bool tells, struct error *err)
 {
     struct mem_apply *a = mem_apply_new(m);
+    struct changes c;
+    enum status st = ST_OK;
+    int64_t next_id, said_us = clock_mono_us();
     while (mem_apply_sort(a, SORT_ROWS))
-        ;
-    return a;
+        continue;
+    size_t rows = mem_apply_left(a);
+    while (st == ST_OK && mem_apply_next(a, SLICE_ROWS, &c, &next_id)) {
+        c.next_id = next_id;
+        c.replay = true;
+        for (size_t i = 0; writer->far && i < c.nkeys; i++)
+            c.keys[i].seq = 0;
+        st = store_apply(writer, &c, err);
+        if (tells && clock_mono_us() - said_us >= PROGRESS_US) {
+            said_us = clock_mono_us();
+            log_info("replaying the journal", "rows=%zu left=%zu", rows, mem_apply_left(a));
+        }
+    }
+    mem_apply_free(a);
+    return st;
 }
 
 enum status replay_apply(struct store *writer, const struct memtable *m, struct error *err)
 {
-    struct mem_apply *a = sorted(m);
-    enum status st = ST_OK;
-    for (bool more = true; st == ST_OK && more;)
-        st = apply_some(writer, a, &more, err);
-    mem_apply_free(a);
-    return st;
+    return bring_in(writer, m, false, err);
 }
 
 /* ---- at the start of a server ---- */
@@ -99,6 +145,7 @@ struct replay {
     struct memtable *mem;
     struct journal_state state;
     int64_t last;
+    int64_t next_seq; /* rows keep the numbers that only the memory of the former process had */
     size_t rows, bytes;
     bool damaged;
     struct error *err;
@@ -112,43 +159,24 @@ static enum status take_row(void *arg, int64_t seq, struct slice row)
     r->last = seq;
     r->rows++;
     r->bytes += row.n;
-    enum status st = replay_row(r->mem, seq, row, r->err);
+    enum status st = replay_row_numbers(r->mem, seq, row, &r->next_seq, r->err);
     r->damaged = st != ST_OK;
     return st;
 }
 
-/* One transaction: some rows, or the word that all are in. */
-static enum status apply_slice(struct store *writer, struct mem_apply *a, int64_t last, bool *ret_more,
-                               struct error *err)
+/* One transaction: whoever reads the tables with SQL meanwhile sees a state that was. */
+static enum status apply_all(struct store *writer, const struct replay *r, struct error *err)
 {
     enum status st = store_begin(writer, STORE_WRITE_LAZY, NULL, NULL, err);
     if (st != ST_OK)
         return st;
-    st = apply_some(writer, a, ret_more, err);
+    st = bring_in(writer, r->mem, true, err);
     if (st == ST_OK)
-        st = *ret_more ? store_journal_applying(writer, last, err) : store_journal_applied(writer, last, err);
-    if (st == ST_OK)
-        return store_commit(writer, err);
+        st = store_journal_applied(writer, r->last, err);
+    if (st == ST_OK && (st = store_commit(writer, err)) == ST_OK)
+        return store_sync(writer, err);
     store_rollback(writer);
     return st;
-}
-
-static enum status apply_all(struct store *writer, const struct replay *r, struct error *err)
-{
-    struct mem_apply *a = sorted(r->mem);
-    enum status st = ST_OK;
-    bool more = true;
-    int64_t said_us = clock_mono_us();
-    size_t rows = mem_apply_left(a);
-    while (st == ST_OK && more) {
-        st = apply_slice(writer, a, r->last, &more, err);
-        if (clock_mono_us() - said_us >= PROGRESS_US) {
-            said_us = clock_mono_us();
-            log_info("replaying the journal", "rows=%zu left=%zu", rows, mem_apply_left(a));
-        }
-    }
-    mem_apply_free(a);
-    return st == ST_OK ? store_sync(writer, err) : st;
 }
 
 static enum status read_all(struct store *writer, struct replay *r, struct error *err)
@@ -177,22 +205,12 @@ static void advise(const struct store *writer, const char *url, struct error *er
                         url);
 }
 
-/* Rows keep the numbers that only the memory of the former process had: the next one comes behind them. */
-static int64_t next_seq(struct memtable *m)
-{
-    const struct key_scan newest = {.order = KEYS_BY_SEQ_DESC, .seq_below = INT64_MAX, .limit = 1};
-    struct mem_walk w;
-    memtable_walk_keys(m, &newest, &w);
-    const struct mem_key *k = mem_walk_key(&w);
-    return k && k->row.seq >= STORE_PROVISIONAL ? k->row.seq + 1 : STORE_PROVISIONAL;
-}
-
 /* Hands out a journal that could not be applied, so that the new store's thread tries it again. */
 static void keep(const struct replay *r, const struct error *why, struct journal_past *ret)
 {
     ret->applied = r->state.applied;
     ret->mem = r->mem;
-    ret->next_seq = next_seq(r->mem);
+    ret->next_seq = r->next_seq;
     ret->bytes = r->bytes;
     ret->why = *why;
     log_warning("the journal waits for room on the disk: reads are served, writes are refused",
@@ -201,7 +219,7 @@ static void keep(const struct replay *r, const struct error *why, struct journal
 
 enum status replay_or_keep(struct store *writer, const char *url, struct journal_past *ret, struct error *err)
 {
-    struct replay r = {.mem = memtable_new(0), .err = err};
+    struct replay r = {.mem = memtable_new(0), .next_seq = STORE_PROVISIONAL, .err = err};
     int64_t start = clock_mono_us();
     enum status st = read_all(writer, &r, err);
     bool applies = st == ST_OK && (r.rows || r.state.applying);

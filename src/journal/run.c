@@ -12,7 +12,7 @@
 #define FAR_BEYOND ((uint64_t)1 << 32) /* commits of one run */
 
 struct words {
-    char database[24], runs[HISTORY_TEXT], reached[24];
+    char database[24], runs[HISTORY_TEXT], reached[48];
 };
 
 static enum status read_words(struct store *writer, struct words *w, struct error *err)
@@ -23,13 +23,17 @@ static enum status read_words(struct store *writer, struct words *w, struct erro
     return st == ST_OK ? store_get_word(writer, "reached", w->reached, sizeof w->reached, err) : st;
 }
 
-/* How far the last run got. */
-static uint64_t end_of_last(const struct history *h, const char *reached)
+/* How far the last run got, whose last ticket this was. */
+static uint64_t end_of_last(const struct history *h, const char *reached, int64_t ticket)
 {
     const struct branch *last = history_last(h);
+    char *end;
     if (!last)
         return 0;
-    uint64_t n = strtoull(reached, NULL, 10);
+    uint64_t n = strtoull(reached, &end, 10);
+    int64_t from = *end == '@' ? strtoll(end + 1, NULL, 10) : ticket;
+    if (ticket > from)
+        n += (uint64_t)(ticket - from);
     return strcmp(reached, ALL) == 0 ? last->from + FAR_BEYOND : n > last->from ? n : last->from;
 }
 
@@ -39,7 +43,7 @@ static void begin_behind(struct journal_run *r, const struct words *w, int64_t t
         r->history.n = 0; /* all of them count as lost */
     const struct branch *last = history_last(&r->history);
     uint32_t number = last ? branch_number(last->id) % UINT16_MAX + 1 : 1;
-    r->base = end_of_last(&r->history, w->reached);
+    r->base = end_of_last(&r->history, w->reached, ticket);
     r->start = ticket;
     history_add(&r->history, number, r->base);
 }
@@ -55,17 +59,21 @@ static enum status number_database(struct store *writer, struct words *w, struct
 }
 
 static enum status write_run(struct store *writer, const struct journal_run *r, enum durability d,
-                             struct error *err)
+                             bool logged, struct error *err)
 {
     char text[HISTORY_TEXT];
     enum status st = store_set_word(writer, "runs", history_text(&r->history, text), err);
     if (st != ST_OK)
         return st;
+    if (logged) {
+        snprintf(text, sizeof text, "%" PRIu64 "@%" PRId64, r->base, r->start);
+        return store_set_word(writer, "reached", text, err);
+    }
     return d == DURABILITY_ALWAYS ? run_all(writer, err) : run_record(writer, r, r->start, err);
 }
 
-static enum status begin(struct store *writer, enum durability d, int64_t ticket, struct journal_run *ret,
-                         struct error *err)
+static enum status begin(struct store *writer, enum durability d, bool logged, int64_t ticket,
+                         struct journal_run *ret, struct error *err)
 {
     struct words w;
     enum status st = store_begin(writer, STORE_WRITE, NULL, NULL, err);
@@ -76,7 +84,7 @@ static enum status begin(struct store *writer, enum durability d, int64_t ticket
         st = number_database(writer, &w, err);
     if (st == ST_OK) {
         begin_behind(ret, &w, ticket);
-        st = write_run(writer, ret, d, err);
+        st = write_run(writer, ret, d, logged, err);
     }
     if (st == ST_OK)
         st = store_commit(writer, err);
@@ -88,11 +96,11 @@ static enum status begin(struct store *writer, enum durability d, int64_t ticket
     return ST_OK;
 }
 
-enum status run_begin(struct store *writer, enum durability d, int64_t ticket, struct journal_run *ret,
-                      struct error *err)
+enum status run_begin(struct store *writer, enum durability d, bool logged, int64_t ticket,
+                      struct journal_run *ret, struct error *err)
 {
     *ret = (struct journal_run){0};
-    enum status st = begin(writer, d, ticket, ret, err);
+    enum status st = begin(writer, d, logged, ticket, ret, err);
     return st == ST_FULL || st == ST_READONLY || st == ST_DENIED ? ST_OK : st;
 }
 

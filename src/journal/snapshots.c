@@ -43,7 +43,8 @@ bool snapshots_are_behind(struct journal_store *s)
 
 bool snapshots_are_due(struct journal_store *s)
 {
-    return locked(s)->snapshots.first && !s->thread.torn && !s->thread.unanswered && anybody_has_enough(s);
+    return !s->redo && locked(s)->snapshots.first && !s->thread.torn && !s->thread.unanswered &&
+           anybody_has_enough(s);
 }
 
 static void join(struct journal_store *s, struct snapshot_wait *w)
@@ -51,8 +52,8 @@ static void join(struct journal_store *s, struct snapshot_wait *w)
     struct journal_snapshots *n = &locked(s)->snapshots;
     w->next = n->first;
     n->first = w;
-    atomic_fetch_add(&s->atomics.snapshots_wanted, 1);
     pthread_cond_signal(&s->lock.work);
+    logger_wake(s);
 }
 
 static void leave(struct journal_store *s, struct snapshot_wait *w)
@@ -61,20 +62,16 @@ static void leave(struct journal_store *s, struct snapshot_wait *w)
     while (*at != w)
         at = &(*at)->next;
     *at = w->next;
-    atomic_fetch_sub(&s->atomics.snapshots_wanted, 1);
 }
 
 /* Why the tables do not get further now. */
 static enum status failure(struct journal_store *s, const struct snapshot_wait *w, struct error *err)
 {
     const struct journal_failures *f = &locked(s)->failures;
-    enum status st = f->over               ? f->why.code
-                     : w->failed != ST_OK  ? w->failed
-                     : f->failing != ST_OK ? f->failing
-                                           : f->stuck;
-    if (st != ST_OK)
-        *err = !f->over && w->failed != ST_OK ? w->why : f->why;
-    return st;
+    if (f->over || w->failed == ST_OK)
+        return journal_failure(f, true, err);
+    *err = w->why;
+    return w->failed;
 }
 
 /* ---- the thread that writes ---- */
@@ -132,7 +129,7 @@ static enum status enter(struct store *base, const struct snapshot_want *want, u
     journal_lock(s);
     struct journal_snapshots *n = &locked(s)->snapshots;
     join(s, &w);
-    while (!(n->open && has_enough(s, &w)) && (st = failure(s, &w, err)) == ST_OK) {
+    while (!((s->redo || n->open) && has_enough(s, &w)) && (st = failure(s, &w, err)) == ST_OK) {
         if (want->stop(want->arg)) {
             st = error_set(err, ST_BUSY, "the tables did not have what was committed in time");
             break;
@@ -140,7 +137,7 @@ static enum status enter(struct store *base, const struct snapshot_want *want, u
         journal_wait(s, &s->lock.clean, clock_mono_us() + LOOK_US);
     }
     leave(s, &w);
-    n->inside += st == ST_OK;
+    n->inside += st == ST_OK && !s->redo;
     *ret_number = n->number;
     journal_unlock(s);
     return st;
@@ -152,9 +149,11 @@ static bool leave_again(struct store *base, uint64_t number)
     struct journal_store *s = journal_store_of(base);
     journal_lock(s);
     struct journal_snapshots *n = &locked(s)->snapshots;
-    bool held = n->open && n->number == number;
-    n->inside--;
-    pthread_cond_signal(&s->lock.work);
+    bool held = s->redo || (n->open && n->number == number);
+    if (!s->redo) {
+        n->inside--;
+        pthread_cond_signal(&s->lock.work);
+    }
     journal_unlock(s);
     return held;
 }

@@ -1,9 +1,12 @@
-/* Other threads that read the tables between two passes (store/snapshot.h): private to this folder.
+/* Other threads that read the tables (store/snapshot.h): private to this folder.
+
+   With a log of their own the tables are whole at any moment, because a pass is one transaction: who waits is
+   let in as soon as a pass has brought in what it waits for, and holds up nobody. The rest is about database
+   servers, where the thread first looks whether the database is as we left it.
 
    Who waits is in a list, under the lock. The thread that writes looks at it between two of the things that
    it does: while somebody waits for more than the tables have, groups are written at once, the active
-   memtable is asked for, and slices are as large as they may be; when the tables have it and no pass is half
-   done, it lets them in and waits for them. */
+   memtable is asked for; when the tables have it, it lets them in and waits for them. */
 #ifndef LARDER_JOURNAL_SNAPSHOTS_H
 #define LARDER_JOURNAL_SNAPSHOTS_H
 

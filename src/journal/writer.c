@@ -5,18 +5,16 @@
 #include "base/clock.h"
 #include "journal/snapshots.h"
 
-#define QUIET_US       10000             /* without a group for so long, what is left is applied ... */
-#define SCAN_US        200000            /* ... and without a scan */
-#define WRITE_EVERY_US 100000            /* between two groups that no reply waits for ... */
-#define EAGER_BYTES    ((size_t)4 << 20) /* ... unless there is so much */
-#define LOOK_US        1000000           /* how often the connection to a server is looked at */
+#define QUIET_US       10000   /* without a group for so long, what is left is applied ... */
+#define SCAN_US        200000  /* ... and without a scan */
+#define WRITE_EVERY_US 100000  /* between two groups that no reply waits for */
+#define LOOK_US        1000000 /* how often the connection to a server is looked at */
 #define SYNC_US        1000000 /* how long a server's commit that was not waited for may stay unsynced */
-#define FIRST_SLICE    256     /* rows, while nothing else is to do; it adapts */
 
 void writer_tell(struct journal_store *s)
 {
     const struct journal_shared *l = locked(s);
-    pthread_cond_broadcast(&s->lock.told);
+    pthread_cond_signal(&s->lock.told); /* the owner is one */
     if (l->wake)
         l->wake(l->wake_arg);
 }
@@ -28,34 +26,45 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* When the first group is to be written. */
-static int64_t group_due(struct journal_store *s)
+int64_t writer_group_due(struct journal_store *s)
 {
     const struct journal_shared *l = locked(s);
     const struct journal_group *g = l->first;
     if (!g)
         return INT64_MAX;
     bool now = l->durability == DURABILITY_ALWAYS || l->hurry || l->stop || g->sealed || l->job ||
-               g->row.len >= EAGER_BYTES || snapshots_are_behind(s);
-    int64_t due = now ? 0 : g->born_us + WRITE_EVERY_US;
-    return due > l->retry_us ? due : l->retry_us;
+               g->row.len >= WRITER_EAGER_BYTES || snapshots_are_behind(s);
+    return now ? 0 : g->born_us + WRITE_EVERY_US;
+}
+
+/* When this thread is to write the first group: where there is a log, the logger does. */
+static int64_t group_due(struct journal_store *s)
+{
+    int64_t due = s->redo ? INT64_MAX : writer_group_due(s), retry = locked(s)->retry_us;
+    return due > retry ? due : retry;
 }
 
 /* When the owner is to be asked to freeze the active memtable. */
 static int64_t freeze_due(struct journal_store *s)
 {
     const struct journal_shared *l = locked(s);
-    const struct journal_thread *t = &s->thread;
-    if (l->frozen || l->freeze_wanted || t->behind_bytes == 0)
+    bool empty = s->redo ? l->active_us == 0 : l->behind_bytes == 0;
+    if (l->frozen || l->freeze_wanted || empty)
         return INT64_MAX;
-    if (t->behind_bytes >= s->options.max_bytes / 2 || l->stop || l->hurry || snapshots_are_behind(s))
+    bool much =
+        !s->redo && l->behind_bytes >= s->options.max_bytes / 2; /* with a log the owner sees to that */
+    if (much || l->stop || l->hurry || snapshots_are_behind(s))
         return 0;
     /* Rows that move under a scan are seen twice by it: it is let through first. */
-    int64_t quiet = t->written_us + QUIET_US;
+    int64_t quiet = (s->redo ? l->commit_us : l->written_us) + QUIET_US;
+    /* Writers that were slowed down beside a long pass pause, too: small passes would follow, which cost more
+       a row. */
+    if (s->redo)
+        quiet += l->passes.us / 4;
     int64_t scanned = atomic_load_explicit(&s->atomics.scanned_us, memory_order_relaxed) + SCAN_US;
     if (scanned > quiet)
         quiet = scanned;
-    return earlier(t->behind_us + (int64_t)s->options.lag_ms * 500, quiet);
+    return earlier((s->redo ? l->active_us : l->behind_us) + (int64_t)s->options.lag_ms * 500, quiet);
 }
 
 static bool outsized_is_frozen(struct journal_store *s)
@@ -77,26 +86,28 @@ static int64_t sync_due(struct journal_store *s)
     return wanted ? s->kept.unsynced_us + SYNC_US : INT64_MAX;
 }
 
-static bool may_apply(struct journal_store *s, int64_t now)
+/* Whether all of the frozen memtable is durable without the tables. */
+static bool is_safe(struct journal_store *s)
 {
     const struct journal_shared *l = locked(s);
-    return l->frozen && l->durable >= l->frozen_upto && now >= l->retry_us;
+    return l->frozen && (s->redo ? l->log.synced : l->durable) >= l->frozen_upto;
 }
 
-/* All rows of the frozen memtable are in the tables; only larder_meta.applied is to be written, and groups
-   that no reply waits for do not carry it. */
-static bool finish_due(struct journal_store *s)
+static bool may_apply(struct journal_store *s, int64_t now)
 {
-    const struct writer_slices *w = &s->thread.slices;
-    const struct journal_group *first = locked(s)->first;
-    bool only_word = s->base.far && w->apply && !w->sorting && mem_apply_left(w->apply) == 0;
-    return only_word && !(first && writer_waits_for(s, writer_kind_of(first)));
+    return !s->third && is_safe(s) && now >= locked(s)->retry_us;
 }
 
-/* By itself: when there is nothing that it could go along with. */
-static bool apply_due(struct journal_store *s, int64_t now)
+/* When something is to be done to the tables. An outsized change set is this thread's, when the applier has
+   nothing to do. */
+static int64_t tables_due(struct journal_store *s)
 {
-    return may_apply(s, now) && (finish_due(s) || (group_due(s) > now && !locked(s)->job));
+    const struct journal_shared *l = locked(s);
+    if (s->third && (applier_is_busy(s) || !outsized_is_frozen(s)))
+        return applier_due(s);
+    bool waits = s->redo && (outsized_is_frozen(s) ? l->log.busy : !is_safe(s)); /* the logger tells */
+    bool passes = l->frozen && !waits;
+    return passes || l->sweep.rows ? l->retry_us : INT64_MAX;
 }
 
 static int64_t next_due(struct journal_store *s)
@@ -104,17 +115,20 @@ static int64_t next_due(struct journal_store *s)
     const struct journal_shared *l = locked(s);
     if (l->failures.failed != ST_OK || l->failures.over)
         return INT64_MAX;
-    bool retries = l->frozen || l->sweep.rows || s->thread.dropping;
-    int64_t due = earlier(group_due(s), earlier(freeze_due(s), retries ? l->retry_us : INT64_MAX));
+    int64_t drop_due = s->thread.dropping ? l->retry_us : INT64_MAX;
+    int64_t due = earlier(earlier(group_due(s), freeze_due(s)), earlier(tables_due(s), drop_due));
+    if (s->redo)
+        return earlier(due, writer_settle_due(s));
     return earlier(due, earlier(look_due(s), sync_due(s)));
 }
 
 /* ---- the loop ---- */
 
-/* Groups behind an outsized change set wait for it; the owner's jobs do not. */
+/* Groups behind an outsized change set wait for it; the owner's jobs do not. One that the logger has taken
+   already is waited for: whether it is durable decides what is undone if this fails. */
 static bool do_outsized(struct journal_store *s, int64_t now)
 {
-    if (now >= locked(s)->retry_us)
+    if (now >= locked(s)->retry_us && !locked(s)->log.busy && !applier_is_busy(s))
         writer_apply_outsized(s);
     else if (locked(s)->job)
         writer_run_job(s);
@@ -123,34 +137,50 @@ static bool do_outsized(struct journal_store *s, int64_t now)
     return true;
 }
 
-/* Does one thing. False: there was nothing to do. */
-static bool do_something(struct journal_store *s, int64_t now)
+/* What has to do with the rows of memtables, where there is a log. */
+static bool do_pass(struct journal_store *s, int64_t now)
 {
     struct journal_shared *l = locked(s);
-    if (l->failures.failed != ST_OK || l->failures.over)
+    if (l->frozen && !is_safe(s))
+        logger_ask_sync(s, l->frozen_upto);
+    if (writer_settle_due(s) <= now)
+        writer_settle(s);
+    else if (may_apply(s, now) && writer_wal_is_short(s))
+        writer_pass(s);
+    else
         return false;
-    if (snapshots_are_due(s)) {
-        snapshots_let_in(s);
-        return true;
-    }
-    if (outsized_is_frozen(s))
-        return do_outsized(s, now);
-    if (may_apply(s, now) && !s->thread.slices.apply) {
-        writer_start_slices(s);
-    } else if (sync_due(s) <= now) {
+    return true;
+}
+
+/* Where there is none this thread writes groups, too; rows only where there is no applier. */
+static bool do_group(struct journal_store *s, int64_t now)
+{
+    if (sync_due(s) <= now)
         writer_sync_idly(s);
-    } else if (apply_due(s, now)) {
-        writer_apply_idly(s);
-    } else if (group_due(s) <= now) {
+    else if (group_due(s) <= now)
         writer_write_next(s);
-    } else if (l->job) {
+    else if (may_apply(s, now) && !locked(s)->job) /* one that fails keeps nobody waiting */
+        writer_pass(s);
+    else
+        return false;
+    return true;
+}
+
+/* What can wait until the rows are in. */
+static bool do_chore(struct journal_store *s, int64_t now)
+{
+    struct journal_shared *l = locked(s);
+    if (l->job) {
         writer_run_job(s);
     } else if (freeze_due(s) <= now) {
         l->freeze_wanted = true;
+        s->thread.preparing = s->redo != NULL;
         writer_tell(s);
     } else if (s->thread.dropping && now >= l->retry_us) {
         writer_drop_idly(s);
-    } else if (l->sweep.rows && now >= l->retry_us) {
+    } else if (s->thread.preparing) {
+        writer_prepare_log(s);
+    } else if (!s->third && l->sweep.rows && now >= l->retry_us) {
         writer_sweep(s);
     } else if (look_due(s) <= now) {
         writer_look(s);
@@ -160,12 +190,35 @@ static bool do_something(struct journal_store *s, int64_t now)
     return true;
 }
 
+/* Does one thing. False: there was nothing to do. */
+static bool do_something(struct journal_store *s, int64_t now)
+{
+    struct journal_shared *l = locked(s);
+    if (l->failures.failed != ST_OK || l->failures.over || l->abandon)
+        return false;
+    if (snapshots_are_due(s)) {
+        snapshots_let_in(s);
+        return true;
+    }
+    if (s->third && applier_due(s) <= now) {
+        applier_proceed(s);
+        return true;
+    }
+    if (outsized_is_frozen(s))
+        return do_outsized(s, now);
+    if (s->redo && (l->job || s->thread.chores_first)) { /* passes may follow each other without a pause */
+        s->thread.chores_first = false;
+        if (do_chore(s, now))
+            return true;
+    }
+    return (s->redo ? do_pass(s, now) : do_group(s, now)) || do_chore(s, now);
+}
+
 void *writer_run(void *arg)
 {
     struct journal_store *s = arg;
     journal_lock(s);
     struct journal_shared *l = locked(s);
-    s->thread.slices.idle_rows = FIRST_SLICE;
     for (;;) {
         if (do_something(s, clock_mono_us()))
             continue;

@@ -1,4 +1,4 @@
-/* What becomes of a group or a slice that could not be written. The thread decides, holding the lock:
+/* What becomes of a group or a pass that could not be written. The thread decides, holding the lock:
 
      it may be over soon   A lock that another process holds, a server that is away: it is tried again, up to
                            lock_ms or away_ms.
@@ -6,7 +6,7 @@
                            and the clients get the error.
      otherwise             No reply waits for the group: it is tried again until it works, and meanwhile
                            transactions that write are refused: `failing`.
-     a slice               Its rows are in the journal: it is tried again until it works: `stuck`. Writers are
+     a pass                Its rows are in the journal: it is tried again until it works: `stuck`. Writers are
                            refused when the journal is full.
      ST_LOCKED, ST_LOST    Another server has the tables, or acknowledged writes are gone: `over`. */
 #include "base/clock.h"
@@ -26,14 +26,14 @@ static int64_t patience_us(const struct journal_store *s, enum status st)
     return s->base.far && away ? (int64_t)s->options.away_ms * 1000 : 0;
 }
 
-static bool is_passing(struct journal_store *s, const struct error *err)
+/* since: when it began; 0: it works. retry: nothing is tried before. */
+static bool is_passing(struct journal_store *s, const struct error *err, int64_t *since, int64_t *retry)
 {
-    int64_t *since = &s->thread.lock_since_us;
     int64_t now = clock_mono_us(), patience = patience_us(s, err->code);
     if (patience && *since == 0)
         *since = now;
     if (patience && now - *since < patience) {
-        locked(s)->retry_us = now + SOON_US;
+        *retry = now + SOON_US;
         return true;
     }
     *since = 0;
@@ -64,7 +64,7 @@ static void refuse_writers(struct journal_store *s, const struct error *err)
 bool writer_keeps_trying(struct journal_store *s, struct error *err)
 {
     struct journal_shared *l = locked(s);
-    bool passing = is_passing(s, err);
+    bool passing = is_passing(s, err, &s->thread.lock_since_us, &l->retry_us);
     l->locked = passing && err->code == ST_BUSY;
     if (passing)
         return true;
@@ -80,31 +80,42 @@ bool writer_keeps_trying(struct journal_store *s, struct error *err)
 void writer_give_up(struct journal_store *s, struct journal_group *g, const struct error *err)
 {
     struct journal_failures *f = &locked(s)->failures;
-    mem_apply_free(s->thread.slices.apply);
-    s->thread.slices.apply = NULL;
+    mem_apply_free(s->thread.pass.apply);
+    s->thread.pass.apply = NULL;
     f->failed = err->code;
     f->undone = *err;
     if (g)
         journal_group_free(g);
 }
 
-/* ---- slices ---- */
+/* Nothing clears it: no transaction writes to the tables when a sync of their log has failed (sql/wal.h). */
+void writer_end_writing(struct journal_store *s, const struct error *err)
+{
+    struct journal_failures *f = &locked(s)->failures;
+    (void)error_set(&f->why, ST_IO, "the server has to be started again: %.180s", err->text);
+    f->failing = f->why.code;
+    f->times++;
+}
 
-void writer_slice_failed(struct journal_store *s, const struct error *err)
+/* ---- passes ---- */
+
+void writer_pass_failed(struct journal_store *s, const struct error *err)
 {
     struct journal_shared *l = locked(s);
-    if (writer_is_over(s, err->code, err) || is_passing(s, err))
+    int64_t *since = s->third ? &s->thread.pass_since_us : &s->thread.lock_since_us;
+    int64_t *retry = s->third ? &l->task.retry_us : &l->retry_us;
+    if (writer_is_over(s, err->code, err) || is_passing(s, err, since, retry))
         return;
     l->failures.stuck = err->code;
-    l->failures.why = *err;
+    l->failures.waits = *err;
     l->failures.times++;
-    l->retry_us = clock_mono_us() + WRITER_RETRY_US;
+    *retry = clock_mono_us() + WRITER_RETRY_US;
     if (!l->outsized_waits)
         return;
     if (l->durability == DURABILITY_ALWAYS) /* what can only come in behind it cannot */
         writer_give_up(s, NULL, err);
     else
-        l->failures.failing = err->code;
+        refuse_writers(s, err);
 }
 
 /* ---- both ---- */
@@ -124,5 +135,8 @@ void writer_works_again(struct journal_store *s)
     struct journal_shared *l = locked(s);
     l->locked = false;
     s->thread.lock_since_us = l->retry_us = 0;
-    l->failures.failing = l->failures.stuck = ST_OK;
+    if (!s->third) /* else that is about the applier */
+        l->failures.stuck = ST_OK;
+    if (!l->log.failing)
+        l->failures.failing = ST_OK;
 }

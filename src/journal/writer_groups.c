@@ -1,5 +1,5 @@
 /* Groups: the thread takes the first one off the queue, writes it as one row of the journal (or straight into
-   the tables), with a slice of the frozen memtable, in one transaction, and says what became of it. */
+   the tables), in one transaction, and says what became of it. */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/vec.h"
@@ -7,6 +7,9 @@
 #include "journal/reconcile.h"
 #include "journal/replay.h"
 #include "journal/writer.h"
+
+#define LOG_BLOCK ((size_t)4096) /* a record of the log begins at one, with a head (redo.h) */
+#define LOG_HEAD  72
 
 /* ---- without the lock ---- */
 
@@ -31,12 +34,12 @@ enum status writer_write_direct(struct journal_store *s, const struct journal_gr
     return st == ST_OK && s->base.far ? store_journal_applied(s->writer, g->last, err) : st;
 }
 
-/* Another process has written, and the owner did not know that when it counted: until it has counted again,
-   larder_db says that its counts are not known. */
-static enum status doubt_counts(struct journal_store *s, struct error *err)
+enum status writer_doubt_counts(struct journal_store *s, struct error *err)
 {
     struct journal_thread *t = &s->thread;
     uint32_t next;
+    if (!t->counts_doubtful)
+        return ST_OK;
     struct changes c = {.dbs = t->dbs, .ndbs = t->ndbs};
     enum status st = store_load_dbs(s->writer, t->dbs, t->ndbs, &next, err);
     for (size_t i = 0; i < t->ndbs; i++)
@@ -45,11 +48,10 @@ static enum status doubt_counts(struct journal_store *s, struct error *err)
     return st == ST_OK ? store_apply(s->writer, &c, err) : st;
 }
 
-static enum status write_group(struct journal_store *s, struct journal_group *g, bool direct, bool *ret_last,
+static enum status write_group(struct journal_store *s, struct journal_group *g, bool direct,
                                struct error *err)
 {
-    enum store_txn kind = writer_kind_of(g);
-    enum status st = writer_begin(s, kind, err);
+    enum status st = writer_begin(s, writer_kind_of(g), err);
     if (st != ST_OK)
         return st;
     size_t n = g->row.len;
@@ -59,9 +61,9 @@ static enum status write_group(struct journal_store *s, struct journal_group *g,
     else
         st = store_journal_add(s->writer, g->last, buf_slice(&g->row), err);
     if (st == ST_OK)
-        st = writer_slice_along(s, g->row.len, kind, ret_last, err);
-    if (st == ST_OK && s->thread.counts_doubtful)
-        st = doubt_counts(s, err);
+        st = writer_drop_rows(s, err);
+    if (st == ST_OK)
+        st = writer_doubt_counts(s, err);
     if (st == ST_OK && s->thread.records)
         st = run_record(s->writer, &s->run, g->last, err);
     st = writer_end(s, st, err);
@@ -72,13 +74,11 @@ static enum status write_group(struct journal_store *s, struct journal_group *g,
 
 /* ---- holding the lock ---- */
 
-/* The group is durable, or, if no reply waits for it, committed. On a database server it is kept. */
-static void written(struct journal_store *s, struct journal_group *g, bool direct)
+void writer_written(struct journal_store *s, struct journal_group *g, bool direct)
 {
-    struct journal_thread *t = &s->thread;
     struct journal_shared *l = locked(s);
-    t->written_us = l->looked_us = clock_mono_us();
-    histogram_add(&s->atomics.commit_us, (uint64_t)(t->written_us - g->born_us));
+    l->written_us = l->looked_us = clock_mono_us();
+    histogram_add(&s->atomics.commit_us, (uint64_t)(l->written_us - g->born_us));
     int64_t before = l->durable;
     l->durable = g->last;
     if (direct)
@@ -87,11 +87,15 @@ static void written(struct journal_store *s, struct journal_group *g, bool direc
     if (direct && s->base.far) {
         l->applied = g->last;
     } else if (!direct) {
-        t->journaled = g->last;
-        if (t->behind_bytes == 0)
-            t->behind_us = t->written_us;
-        t->behind_bytes += g->row.len;
+        l->journaled = g->last;
+        if (l->behind_bytes == 0)
+            l->behind_us = l->written_us;
+        l->behind_bytes += g->row.len;
         atomic_fetch_add(&s->atomics.journal_bytes, g->row.len);
+    }
+    if (s->redo) {
+        l->log.bytes += (g->row.len + LOG_HEAD + LOG_BLOCK - 1) / LOG_BLOCK * LOG_BLOCK;
+        return;
     }
     if (!s->base.far) {
         journal_group_free(g);
@@ -102,11 +106,11 @@ static void written(struct journal_store *s, struct journal_group *g, bool direc
     if (writer_waits_for(s, writer_kind_of(g)))
         writer_synced(s);
     else if (before == s->kept.synced)
-        s->kept.unsynced_us = t->written_us;
+        s->kept.unsynced_us = l->written_us;
 }
 
-/* It has to be tried again, unless a memtable with its rows was frozen meanwhile to be applied as a whole. */
-static void put_back(struct journal_store *s, struct journal_group *g)
+/* Unless a memtable with its rows was frozen meanwhile to be applied as a whole. */
+void writer_put_back(struct journal_store *s, struct journal_group *g)
 {
     struct journal_shared *l = locked(s);
     if (l->frozen_outsized) {
@@ -119,7 +123,7 @@ static void put_back(struct journal_store *s, struct journal_group *g)
         l->tail = g;
 }
 
-static struct journal_group *take_first(struct journal_store *s)
+struct journal_group *writer_take_group(struct journal_store *s)
 {
     struct journal_shared *l = locked(s);
     struct journal_group *g = l->first;
@@ -134,26 +138,27 @@ static struct journal_group *take_first(struct journal_store *s)
 static bool goes_direct(struct journal_store *s, const struct journal_group *g)
 {
     const struct journal_shared *l = locked(s);
-    bool nothing_waits = s->thread.journaled <= l->applied && !l->frozen;
+    bool nothing_waits = l->journaled <= l->applied && !l->frozen;
+    if (s->thread.unanswered && applier_is_busy(s)) /* it may be there, and be swept: see applier.c */
+        return false;
     return s->options.max_bytes == 0 || (nothing_waits && g->rows <= s->options.few_rows);
 }
 
 void writer_write_next(struct journal_store *s)
 {
-    struct journal_group *g = take_first(s);
+    struct journal_group *g = writer_take_group(s);
     struct error err;
-    bool last = false, direct = goes_direct(s, g);
+    bool direct = goes_direct(s, g);
     locked(s)->direct_runs = direct;
     journal_unlock(s);
-    enum status st = write_group(s, g, direct, &last, &err);
+    enum status st = write_group(s, g, direct, &err);
     journal_lock(s);
     locked(s)->direct_runs = false;
-    writer_slice_over(s, st, last);
     if (st == ST_OK) {
         writer_works_again(s);
-        written(s, g, direct);
+        writer_written(s, g, direct);
     } else if (writer_is_over(s, st, &err) || writer_keeps_trying(s, &err)) {
-        put_back(s, g);
+        writer_put_back(s, g);
     } else {
         writer_give_up(s, g, &err);
     }

@@ -38,7 +38,7 @@ void resp_release(struct resp_parser *p)
 
 void resp_reset(struct resp_parser *p)
 {
-    p->pos = p->scanned = p->nspans = p->want = 0;
+    p->pos = p->scanned = p->nspans = p->looked = p->want = 0;
     p->missing = p->bulk = -1;
     if (p->cap > KEEP_SPANS) {
         mem_free(p->spans);

@@ -41,6 +41,7 @@ struct resp_parser {
     int64_t bulk;    /* length of the argument being read; -1: its header is next */
     struct resp_span *spans;
     size_t nspans, cap;
+    size_t looked; /* arguments of it that resp_ahead has told of */
     size_t want;
     char error[128];
 };
@@ -54,6 +55,18 @@ void resp_reset(struct resp_parser *p);
 /* data starts at the first byte of the current command. argv is allocated in arena and borrows data. */
 enum resp_result resp_parse(struct resp_parser *p, struct slice data, const struct resp_limits *limits,
                             struct arena *arena, struct slice **ret_argv, int *ret_argc, size_t *ret_used);
+
+/* Of a command that is not whole: how many arguments it has, 0 when that is not known, ... */
+static inline int64_t resp_coming(const struct resp_parser *p)
+{
+    return p->missing > 0 ? p->missing + (int64_t)p->nspans : 0;
+}
+
+/* ... and one that has come. */
+static inline struct slice resp_arg(const struct resp_parser *p, const char *data, size_t i)
+{
+    return slice_of(data + p->spans[i].off, p->spans[i].len);
+}
 
 /* Splits an inline line (without its end) into words as Redis does: separated by white space, "double quotes"
    with backslash escapes (\n \r \t \b \a \xHH), 'single quotes' with \' alone. False: unbalanced quotes.

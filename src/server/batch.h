@@ -33,6 +33,7 @@ struct batch_call {
     int64_t as_of_us;    /* from memory: what it reads is true as of then */
     int64_t deadline_us; /* from then on it runs, and says that it is too late, rather than wait; 0: none */
     bool keyed;          /* names a key ... */
+    bool one_row;        /* ... and hardly asks for anything but its row */
     struct prefetch key; /* ... that the view prefetches */
     size_t end;          /* where it ends in the client's input */
 };
@@ -46,11 +47,12 @@ struct batch {
     bool write;         /* a call may write */
     bool placed;        /* a call's answer tells where it was */
     /* Running it (transaction.h). */
-    size_t at;    /* the calls before this one have been run for good */
-    size_t now;   /* this one runs */
-    int tries;    /* so often the transaction that begins there has come to nothing */
-    bool pending; /* it has, and runs again when a timer fires: no call is added until the batch has ended */
-    bool due;     /* the timer has fired */
+    size_t at;     /* the calls before this one have been run for good */
+    size_t now;    /* this one runs */
+    size_t window; /* where reads are near, the rows of calls before this one have been read; else SIZE_MAX */
+    int tries;     /* so often the transaction that begins there has come to nothing */
+    bool pending;  /* it has, and runs again when a timer fires: no call is added until the batch has ended */
+    bool due;      /* the timer has fired */
 };
 
 void batch_release(struct batch *b);

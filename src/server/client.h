@@ -145,6 +145,7 @@ struct client {
     bool to_flush; /* in worker->flush */
     bool kept;     /* in worker->undo */
     bool bound;    /* while busy.c looks: it has a call in the running transaction */
+    bool declared; /* a call of the batch has declared keys */
     struct event block_event; /* the end of a blocking command's patience */
     /* Input. */
     struct buf in;

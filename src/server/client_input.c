@@ -140,14 +140,14 @@ static void parse_again(struct client *c)
 
 void client_leave_batch(struct client *c)
 {
-    c->in_batch = false;
+    c->in_batch = c->declared = false;
     client_change_state(c, c->run.state == CLIENT_BATCHED ? CLIENT_READING : CLIENT_READY);
     parse_again(c);
 }
 
 void client_batch_done(struct client *c)
 {
-    c->in_batch = false;
+    c->in_batch = c->declared = false;
     if (c->eof)
         client_touch(c);
     if (client_batched(c)) {

@@ -2,11 +2,13 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "engine/engine.h"
 #include "exec/auth.h"
 #include "exec/command.h"
 #include "server/worker_internal.h"
 
 #define CLIENT_CALLS 1000 /* of one client in a turn */
+#define AHEAD_ROWS   4096 /* that are read ahead in a slice */
 
 void batch_release(struct batch *b)
 {
@@ -29,6 +31,14 @@ static void add_call(struct batch *b, const struct batch_call *call)
     }
 }
 
+static bool has_one_key(const struct batch_call *call)
+{
+    const struct key_spec *spec = &call->cmd->keys[0];
+    if (spec->keynum || spec->unknown || spec[1].flags)
+        return false;
+    return spec->last == 0 || (spec->last == -1 && call->argc <= spec->index + spec->step);
+}
+
 /* The first key of a call, for the view to prefetch. A guess: SELECT may be on its way, too. */
 static void prefetch_key(struct worker *w, struct batch_call *call)
 {
@@ -36,7 +46,37 @@ static void prefetch_key(struct worker *w, struct batch_call *call)
     if (!spec->flags || spec->keyword || spec->index >= call->argc)
         return;
     call->keyed = true;
+    call->one_row = (call->cmd->flags & CMD_ROWS_ONLY) && has_one_key(call);
     call->key = view_prefetch(w->executor.view, call->db, call->argv[spec->index]);
+}
+
+/* How many calls ahead a row is fetched from memory. */
+#define SOON 8
+
+bool gather_rows(struct worker *w, size_t from, size_t to)
+{
+    const struct batch *b = &w->batch;
+    struct view *v = w->executor.view;
+    bool only = true;
+    for (size_t i = from; i < to; i++) {
+        struct batch_call *call = &b->calls[i];
+        if (i + SOON < to && call[SOON].keyed)
+            view_prefetch_soon(v, &call[SOON].key);
+        bool missing = call->keyed && view_declare_missing(v, &call->key);
+        if (missing && call->cmd->keys[0].last != 0) /* then its other keys may be, too */
+            call->client->protocol->declare(call);
+        only &= call->one_row;
+    }
+    return only;
+}
+
+/* The rows that a long command names are read as it comes in, a slice for each piece of input, before other
+   clients have their turn: when it runs, it runs from memory. */
+static void read_ahead(struct worker *w, struct client *c)
+{
+    struct engine_ahead ahead;
+    if (c->protocol->ahead && c->protocol->ahead(c, &w->batch.arena, AHEAD_ROWS, &ahead))
+        engine_read_ahead(w->executor.engine, &ahead);
 }
 
 void gather_calls(struct worker *w, struct client *c)
@@ -53,6 +93,7 @@ void gather_calls(struct worker *w, struct client *c)
         struct batch_call call = {.client = c, .db = c->session.state.db};
         enum parse_result found = c->protocol->parse(c, &b->arena, &call);
         if (found == PARSE_MORE) {
+            read_ahead(w, c);
             if (!c->in_batch)
                 client_found_nothing(c);
             return;

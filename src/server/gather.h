@@ -2,12 +2,20 @@
 #ifndef LARDER_SERVER_GATHER_H
 #define LARDER_SERVER_GATHER_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 struct client;
 struct worker;
 
 /* Parses what a client has sent that is READING, READY or STALLED, and adds it to the batch, up to a fair
    share. */
 void gather_calls(struct worker *w, struct client *c);
+
+/* Where reads are near: declares to the view the rows that these calls of the batch will ask for and that
+   memory does not have, so that they are read at once. Returns whether the calls will hardly ask for anything
+   else. */
+bool gather_rows(struct worker *w, size_t from, size_t to);
 
 /* While a batch is pending its clients' input must stay where it is, and no other client's call may run
    before it: the worker does not read from a client that has sent something until the batch has ended. */

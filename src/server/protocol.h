@@ -19,6 +19,7 @@ struct batch_call;
 struct buf;
 struct client;
 struct config;
+struct engine_ahead;
 struct executor;
 struct worker;
 
@@ -65,6 +66,10 @@ struct protocol {
 
     /* How many bytes, from c->parsed on, the input should have room for (a hint). */
     size_t (*wanted)(const struct client *c);
+
+    /* Of a request that is not whole: up to max rows that it will ask for and that it has not told of before.
+       False: none. NULL: never. */
+    bool (*ahead)(struct client *c, struct arena *arena, size_t max, struct engine_ahead *ret);
 
     /* ---- a call, as things are now ---- */
 

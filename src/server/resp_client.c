@@ -4,6 +4,7 @@
 #include <limits.h>
 
 #include "base/log.h"
+#include "engine/engine.h"
 #include "exec/auth.h"
 #include "exec/command.h"
 #include "exec/declare.h"
@@ -11,6 +12,7 @@
 #include "server/worker_internal.h"
 
 #define MAX_INLINE ((uint64_t)64 << 10)
+#define AHEAD_ARGS 512 /* from so many on, what they name is read while others come */
 
 static const char full[] = "-ERR max number of clients reached\r\n";
 
@@ -69,6 +71,54 @@ static enum parse_result parse(struct client *c, struct arena *arena, struct bat
 static void parse_again(struct client *c)
 {
     resp_reset(&c->parser);
+}
+
+/* Where the rows stand that a command of argc arguments names. False: elsewhere, or it names few. */
+static bool names_of(const struct command *cmd, int64_t argc, bool *ret_keys, size_t *ret_first,
+                     size_t *ret_step)
+{
+    const struct key_spec *spec = &cmd->keys[0];
+    *ret_keys = spec->flags && spec->last == -1 && !spec->keyword && !spec->keynum && !spec->unknown;
+    if (*ret_keys) {
+        *ret_first = (size_t)spec->index;
+        *ret_step = (size_t)spec->step;
+        return true;
+    }
+    if (!cmd->names.step || spec->index != 1)
+        return false;
+    size_t last = (size_t)argc - 1 - cmd->names.behind; /* options may stand before the first one */
+    *ret_step = cmd->names.step;
+    *ret_first = cmd->names.first + (last - cmd->names.first) % *ret_step;
+    return true;
+}
+
+static bool ahead(struct client *c, struct arena *arena, size_t max, struct engine_ahead *ret)
+{
+    struct resp_parser *p = &c->parser;
+    const char *data = c->in.p + c->parsed;
+    int64_t argc = resp_coming(p);
+    size_t first, step, n = 0;
+    bool keys;
+    if (argc < AHEAD_ARGS || p->nspans < AHEAD_ARGS || p->looked == p->nspans)
+        return false;
+    const struct command *cmd = command_find(resp_arg(p, data, 0));
+    if (!cmd || !names_of(cmd, argc, &keys, &first, &step)) {
+        p->looked = p->nspans;
+        return false;
+    }
+    struct slice *names = arena_alloc(arena, max * sizeof *names);
+    size_t i = p->looked > first ? first + (p->looked - first + step - 1) / step * step : first;
+    for (; i < p->nspans && n < max; i += step)
+        names[n++] = resp_arg(p, data, i);
+    p->looked = i < p->nspans ? i : p->nspans;
+    *ret = (struct engine_ahead){.db = c->session.state.db,
+                                 .names = names,
+                                 .n = n,
+                                 .all = (size_t)argc / step,
+                                 .writes = cmd->flags & CMD_WRITE};
+    if (!keys)
+        ret->key = resp_arg(p, data, 1);
+    return n > 0;
 }
 
 static size_t wanted(const struct client *c)
@@ -217,6 +267,7 @@ const struct protocol resp_protocol = {
     .parse = parse,
     .parse_again = parse_again,
     .wanted = wanted,
+    .ahead = ahead,
     .may_write = may_write,
     .goes_outside = goes_outside,
     .stops_workers = stops_workers,

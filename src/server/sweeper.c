@@ -81,18 +81,20 @@ static int64_t pause(const struct sweeper *s, int64_t pause_us, bool quiet, int6
     return rest > pause_us ? rest : pause_us;
 }
 
-/* Dead rows, then those of tables that have expired. */
-static enum status remove_some(struct worker *w, bool *ret_more, uint64_t *ret_rows, struct error *err)
+/* Dead rows, then those of tables that have expired; then numbers that dead rows have left. */
+static enum status do_some(struct worker *w, bool *ret_more, uint64_t *ret_rows, struct error *err)
 {
     struct sweeper *s = &w->sweeper;
-    bool more = false;
-    uint64_t rows = 0;
+    bool more = false, sparse = false;
+    uint64_t rows = 0, moved = 0;
     enum status st = engine_sweep(w->executor.engine, s->rows, ret_more, ret_rows, err);
     if (st == ST_OK)
         st = tables_sweep(w->executor.engine, &w->executor.catalog, &s->after_table, s->rows, &more, &rows,
                           err);
-    *ret_more |= more;
-    *ret_rows += rows;
+    if (st == ST_OK)
+        st = engine_renumber(w->executor.engine, s->rows, &sparse, &moved, err);
+    *ret_more |= more || sparse;
+    *ret_rows += rows + moved;
     return st;
 }
 
@@ -111,7 +113,7 @@ int64_t sweeper_step(struct worker *w)
     uint64_t did = 0;
     struct error err;
     int64_t start = clock_mono_us();
-    if (remove_some(w, &more, &did, &err) != ST_OK) {
+    if (do_some(w, &more, &did, &err) != ST_OK) {
         failed(w, "the sweeper failed", &s->warned_us, &err);
         return try_again(w, &s->tries, TRIES, interval_us, &err);
     }

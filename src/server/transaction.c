@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/coll.h"
 #include "engine/engine.h"
 #include "exec/block.h"
 #include "exec/command.h"
@@ -16,11 +17,18 @@
 
 #define DECLARED_KEYS 2000 /* in one transaction over tables that are shared */
 
+#define ALONE_US    5000 /* without a command of any other client, the only one is alone ... */
+#define ALONE_CALLS 64   /* ... unless it has sent more: the rest of them can be read meanwhile */
+
 #define LOCK_RETRY_US 5000 /* between two tries to get a lock that another process holds */
 
 /* How many calls ahead keys are fetched, in two steps. */
 #define SOON 8
 #define NEXT 4
+
+/* Calls whose rows are read at once where reads are near: enough for the order of their keys to pay, few
+   enough for the processor's caches. */
+#define WINDOW 1024
 
 /* ---- calls ---- */
 
@@ -188,15 +196,22 @@ static void change_durability(struct worker *w, bool committed)
     held_fail(w, worker_ticket(w, HELD_FOR_SYNC), &err);
 }
 
-/* The keys of calls that come soon are fetched from memory while this one runs. */
+/* The keys and items of calls that come soon are fetched from memory while this one runs. */
 static void look_ahead(const struct worker *w, size_t at)
 {
     const struct batch *b = &w->batch;
+    struct batch_call *soon = at + SOON < b->ncalls ? &b->calls[at + SOON] : NULL;
+    view_prefetch_now(w->executor.view, b->calls[at].keyed ? &b->calls[at].key : NULL);
+    if (soon && soon->keyed)
+        coll_prefetch(w->executor.view, &soon->key, soon->argv, soon->argc);
+    if (at + NEXT < b->ncalls)
+        coll_prefetch_next(w->executor.view, &b->calls[at + NEXT].key);
+    if (w->batch.window != SIZE_MAX) /* they are there */
+        return;
     if (at + SOON < b->ncalls && b->calls[at + SOON].keyed)
         view_prefetch_soon(w->executor.view, &b->calls[at + SOON].key);
     if (at + NEXT < b->ncalls && b->calls[at + NEXT].keyed)
         view_prefetch_next(w->executor.view, &b->calls[at + NEXT].key);
-    view_prefetch_now(w->executor.view, b->calls[at].keyed ? &b->calls[at].key : NULL);
 }
 
 /* Notes whether another process holds the database's lock. Clients that write wait for up to busy-timeout,
@@ -247,19 +262,54 @@ static bool stands_alone(const struct worker *w, const struct batch_call *call)
            (engine_store(w->executor.engine)->contended && !may_run_again(w, call)) || needs_all(w, call);
 }
 
-/* Where reads are round trips: where the calls from `at` on read, and what they will use there. Returns where
-   it is enough, at the latest before a call that has no place with them. */
+/* The next window of calls, where reads are near. Returns its end. */
+static size_t declare_window(struct worker *w, size_t at, bool *ret_rows_only)
+{
+    size_t left = w->batch.ncalls - at, end = at + (left < WINDOW ? left : WINDOW);
+    *ret_rows_only = gather_rows(w, at, end) && end == w->batch.ncalls;
+    return end;
+}
+
+/* In the middle of a transaction: a row that cannot be read fails the command that asks for it. */
+static size_t load_window(struct worker *w, size_t at)
+{
+    bool ignored;
+    size_t end = declare_window(w, at, &ignored);
+    (void)(view_fetch_declared(w->executor.view) == ST_OK);
+    return end;
+}
+
+/* The keys of a call, where it reads. One of several keys sees them in one state. A call that comes behind
+   another of its own client must not see less than that one did: it may have written, or have read what a
+   third call of the batch is about to write; and both may be queued, and become one transaction (EXEC). */
+static size_t declare_one(struct worker *w, struct batch_call *call)
+{
+    struct client *c = call->client;
+    size_t n = legs_route(w, call);
+    if (n > 1 || (n && c->declared))
+        view_declare_tied(w->executor.view);
+    c->declared |= n > 0;
+    return n;
+}
+
+/* What the calls from `at` on will use. Where reads are round trips, also where they read: returns where it
+   is enough, at the latest before a call that has no place with them. */
 static size_t declare(struct worker *w, size_t at)
 {
     struct batch *b = &w->batch;
     size_t n = 0, first = at;
-    if (!view_wants_declarations(w->executor.view))
+    if (!view_wants_declarations(w->executor.view)) {
+        bool rows_only;
+        w->batch.window = declare_window(w, at, &rows_only);
+        if (rows_only)
+            view_declare_rows_only(w->executor.view);
         return b->ncalls;
+    }
     while (at < b->ncalls && n < DECLARED_KEYS) {
         bool alone = b->calls[at].alone;
         if (alone && at > first)
             break;
-        n += legs_route(w, &b->calls[at++]);
+        n += declare_one(w, &b->calls[at++]);
         if (alone)
             break;
     }
@@ -292,6 +342,8 @@ static void run_calls(struct worker *w, struct transaction *t, size_t end)
         bool alone = stands_alone(w, &b->calls[t->at]);
         if (alone && t->at > first)
             break;
+        if (t->at == w->batch.window)
+            w->batch.window = load_window(w, t->at);
         look_ahead(w, t->at);
         b->now = t->at++;
         run_call(w, &b->calls[b->now], t);
@@ -346,6 +398,7 @@ static bool begin_calls(struct worker *w, struct transaction *t, size_t *ret_end
 static void run_once(struct worker *w, struct transaction *t, bool may_wait)
 {
     size_t end;
+    w->batch.window = SIZE_MAX;
     t->at = w->batch.at;
     t->said = 0;
     t->result = (struct command_result){0};
@@ -473,12 +526,26 @@ static void end_batch(struct worker *w)
     gather_resume(w);
 }
 
+/* Whether nobody could be served while this batch becomes durable: a few commands of one client, and no other
+   has had any lately. */
+static bool is_alone(struct worker *w)
+{
+    const struct batch *b = &w->batch;
+    const struct client *only = b->nclients == 1 ? b->clients[0] : NULL;
+    if (!only || only != w->lone)
+        w->company_us = worker_now(w);
+    w->lone = only;
+    return only && b->ncalls <= ALONE_CALLS && worker_now(w) - w->company_us >= ALONE_US;
+}
+
 void transaction_run_batch(struct worker *w)
 {
     struct batch *b = &w->batch;
     transaction_progress(w);
+    engine_alone(w->executor.engine, b->write && is_alone(w));
     while (b->at < b->ncalls && (!b->pending || b->due))
         run_transaction(w);
+    engine_alone(w->executor.engine, false);
     if (b->at == b->ncalls)
         end_batch(w);
     transaction_flush(w);

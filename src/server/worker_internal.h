@@ -72,6 +72,8 @@ struct worker {
     int poll_tries;              /* so often serving them has come to nothing in a row */
     struct wakeup wakeup;
     struct batch batch;
+    const struct client *lone; /* the only client of the last batch, for comparison alone ... */
+    int64_t company_us;        /* ... and when another one had commands, last */
     struct busy busy;
     struct held_replies held;
     struct worker_undo undo;

@@ -140,6 +140,7 @@ enum status workers_run(struct workers *t, struct error *err)
     if (t->server.queries) /* nothing is frozen for them any more */
         query_threads_stop(t->server.queries);
     /* One session makes durable what all of them have committed. */
+    engine_ending(t->workers[0]->executor.engine, t->config->shutdown_timeout_ms);
     enum status synced = engine_sync(t->workers[0]->executor.engine, err);
     if (t->failure.code != ST_OK)
         *err = t->failure;

@@ -62,6 +62,7 @@ static const struct failure {
     {ER_DUP_ENTRY, ST_CONFLICT},
     {ER_LOCK_DEADLOCK, ST_CONFLICT},
     {ER_CHECKREAD, ST_CONFLICT},
+    {ER_DATA_OUT_OF_RANGE, ST_CONFLICT}, /* how a statement of ours says that it finds another state */
     {ER_LOCK_WAIT_TIMEOUT, ST_BUSY},
     {ER_STATEMENT_TIMEOUT, ST_BUSY},
     {ER_CON_COUNT_ERROR, ST_IO},
@@ -168,7 +169,7 @@ static void write_value(struct buf *out, const struct request *r, int i, size_t 
     }
 }
 
-/* Writes a part of a text with the values of one row. */
+/* Writes a part of a text with the values of one row; ?0 is how many rows the statement has, behind them. */
 static void write_part(struct buf *out, struct slice part, const struct request *r, size_t row)
 {
     for (size_t i = 0; i < part.n;) {
@@ -181,7 +182,10 @@ static void write_part(struct buf *out, struct slice part, const struct request 
         int number = 0;
         for (i++; i < part.n && isdigit((unsigned char)part.p[i]); i++)
             number = number * 10 + (part.p[i] - '0');
-        write_value(out, r, number - 1, row);
+        if (number == 0)
+            write_i64(out, (int64_t)r->nrows);
+        else
+            write_value(out, r, number - 1, row);
     }
 }
 
@@ -212,6 +216,16 @@ static void end_statement(struct mariadb *m, const struct request *r, size_t row
     w->request.nrows = rows;
 }
 
+/* Behind a statement: it fails unless that one has changed all its rows, each of which counts 2 then, and one
+   that was inserted 1. So what is queued behind it, a COMMIT perhaps, is not run. */
+static void write_guard(struct mariadb *m, size_t rows)
+{
+    const struct request guard = {.text = NULL};
+    begin_statement(m);
+    buf_addf(&m->text, "SELECT 9223372036854775807 + (ROW_COUNT() <> %zu)", 2 * rows);
+    end_statement(m, &guard, 1, true);
+}
+
 /* {sep|body}: body for each row; in several statements when one would grow too large. */
 static void write_rows(struct mariadb *m, const struct request *r, struct slice head, struct slice sep,
                        struct slice body, struct slice tail)
@@ -225,8 +239,12 @@ static void write_rows(struct mariadb *m, const struct request *r, struct slice 
                 buf_add_slice(&m->text, sep);
             write_part(&m->text, body, r, row++);
         } while (row < r->nrows && m->text.len - packet_start(m) < PACKET_BYTES);
-        write_part(&m->text, tail, r, 0);
+        struct request these = *r;
+        these.nrows = row - first;
+        write_part(&m->text, tail, &these, 0);
         end_statement(m, r, row - first, row == r->nrows);
+        if (r->guarded)
+            write_guard(m, row - first);
     }
 }
 
@@ -580,21 +598,20 @@ static enum status set_up(struct mariadb *m, struct error *err)
     unsigned seconds = (m->base.timeout_ms + 999) / 1000;
     snprintf(text, sizeof text,
              "SET NAMES binary, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1,"
-             " tx_isolation = 'READ-COMMITTED', innodb_lock_wait_timeout = %u, max_statement_time = %u,"
-             " idle_transaction_timeout = %u, in_predicate_conversion_threshold = 0,"
-             " eq_range_index_dive_limit = 2, time_zone = '+00:00'",
+             " innodb_lock_wait_timeout = %u, eq_range_index_dive_limit = 2, time_zone = '+00:00'"
+             /* which others do not know, and take for a comment */
+             "/*M!100600 , max_statement_time = %u, idle_transaction_timeout = %u,"
+             " in_predicate_conversion_threshold = 0 */",
              seconds, seconds, remote_idle_ms(&m->base) / 1000);
     m->max_packet = SIZE_MAX;
     remote_add_text(&m->base, text);
+    remote_add_text(&m->base, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
     struct request settings = {
         .text = "SELECT @@max_allowed_packet, @@read_only", .fn = take_settings, .arg = m};
     remote_add(&m->base, &settings);
     galera_ask(&m->base);
     snprintf(m->base.server, sizeof m->base.server, "mariadb %.40s", mysql_get_server_info(m->conn));
     m->base.server[strcspn(m->base.server, "-")] = '\0';
-    if (!mariadb_connection(m->conn) || mysql_get_server_version(m->conn) < 100600)
-        return error_set(err, ST_INVALID, "%s: MariaDB 10.6 or later is needed, this is %s", m->base.place,
-                         mysql_get_server_info(m->conn));
     enum status st = run(&m->base, err);
     return st == ST_OK && m->base.galera.on ? set_up_galera(m, err) : st;
 }

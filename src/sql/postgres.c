@@ -66,6 +66,7 @@ static const struct {
     {"23505", ST_CONFLICT}, /* unique_violation: another session has just made it */
     {"40001", ST_CONFLICT}, /* serialization_failure */
     {"40P01", ST_CONFLICT}, /* deadlock_detected */
+    {"22012", ST_CONFLICT}, /* division_by_zero: how a statement of ours says that it finds another state */
     {"55P03", ST_BUSY},     /* lock_not_available */
     {"57014", ST_BUSY},     /* query_canceled: the statement's time was up */
     {"53100", ST_FULL},     {"25006", ST_READONLY}, {"42501", ST_DENIED},  {"28", ST_DENIED},

@@ -99,6 +99,9 @@ struct request {
        with the status `unchanged`. */
     const char *must_change;
     enum status unchanged;
+    /* MariaDB, an INSERT ... ON DUPLICATE KEY UPDATE of many rows: unless every row was there and is another
+       now it is ST_CONFLICT, and what was added behind it is not run. */
+    bool guarded;
     int64_t *ret_changed; /* rows changed; may be NULL. Written by remote_run */
 };
 

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -278,6 +279,9 @@ static enum status check_files(struct sqlite *c, struct error *err)
         return error_set(err, ST_IO, "the database file was removed or replaced while it was in use");
     if (walfile_is_cut(c->walfile))
         return log_is_cut(err);
+    if (walfile_is_doubtful(c->walfile))
+        return error_set(err, ST_IO,
+                         "syncing the write-ahead log failed: the server has to be started again");
     return wal_healthy(c->wal, err);
 }
 
@@ -301,22 +305,60 @@ static enum status begin_write(struct sqlite *c, bool lazy, struct error *err)
     return st == ST_OK ? run_raw(c, c->begin_write, err) : st;
 }
 
+/* ---- what others have committed, without a lock (walindex.h) ---- */
+
+bool sqlite_same(struct sqlite *c)
+{
+    sqlite3_file *f = NULL;
+    if (!c->index && sqlite3_file_control(c->db, "main", SQLITE_FCNTL_FILE_POINTER, &f) == SQLITE_OK)
+        c->index = walindex_find(f);
+    if (!c->has_seen)
+        return false;
+    struct wal_header now = walindex_read(c->index);
+    return walindex_equal(&now, &c->seen);
+}
+
+bool sqlite_others(struct sqlite *c, uint64_t *seen, bool *ret_others)
+{
+    return c->walfile && walfile_others(c->walfile, seen, ret_others);
+}
+
+/* A transaction that reads has begun, and has fixed what it sees: that is known when the header was the same
+   before and after. */
+static void note_header(struct sqlite *c, const struct wal_header *before)
+{
+    c->seen = walindex_read(c->index);
+    c->has_seen = walindex_equal(&c->seen, before);
+}
+
+static enum status ask_others(struct sqlite *c, bool *ret_others, struct error *err)
+{
+    int64_t version = 0;
+    enum status st = sqlite_get_i64(c, c->get_data_version, &version, err);
+    if (st != ST_OK)
+        return st;
+    *ret_others = version != c->data_version;
+    c->data_version = version;
+    return ST_OK;
+}
+
 enum status sqlite_begin(struct sqlite *c, enum sqlite_txn kind, bool *ret_others, struct error *err)
 {
     assert(!sqlite_in_transaction(c));
+    struct wal_header before = {0};
+    if (c->index)
+        before = walindex_read(c->index);
+    c->has_seen = false;
     enum status st =
         kind == SQL_READ ? run_raw(c, c->begin_read, err) : begin_write(c, kind == SQL_WRITE_LAZY, err);
     if (st != ST_OK || !ret_others)
         return st;
-    int64_t version = 0;
-    st = sqlite_get_i64(c, c->get_data_version, &version, err); /* also fixes what a read transaction sees */
-    if (st != ST_OK) {
+    st = ask_others(c, ret_others, err); /* also fixes what a read transaction sees */
+    if (st != ST_OK)
         sqlite_rollback(c);
-        return st;
-    }
-    *ret_others = version != c->data_version;
-    c->data_version = version;
-    return ST_OK;
+    else if (c->index && kind == SQL_READ)
+        note_header(c, &before);
+    return st;
 }
 
 enum status sqlite_commit(struct sqlite *c, struct error *err)
@@ -394,6 +436,31 @@ enum status sqlite_set_sync(struct sqlite *c, enum sqlite_sync sync, struct erro
     if (c->wal)
         wal_set_syncing(c->wal, sync == SQL_SYNC_SECOND);
     return ST_OK;
+}
+
+enum status sqlite_write_in_bulk(struct sqlite *c, struct meanwhile m, struct error *err)
+{
+    const char *path = sqlite3_filename_wal(sqlite3_db_filename(c->db, "main"));
+    c->spread_fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (c->spread_fd < 0)
+        return error_set(err, ST_IO, "cannot open the write-ahead log: %s", strerror(errno));
+    wal_by_owner(c->wal);
+    walfile_spread(c->walfile, c->spread_fd, c->owner_fd, m);
+    return ST_OK;
+}
+
+uint64_t sqlite_log_bytes(const struct sqlite *c)
+{
+    return c->wal ? (uint64_t)wal_pages(c->wal) * (uint64_t)c->page_size : 0;
+}
+
+enum status sqlite_checkpoint(struct sqlite *c, struct error *err)
+{
+    enum status st = check_files(c, err);
+    if (st != ST_OK)
+        return st;
+    int rc = wal_checkpoint(c->wal, c->db, c->busy_ms);
+    return rc == SQLITE_OK ? ST_OK : sqlite_fail(c, rc, err);
 }
 
 enum status sqlite_info(struct sqlite *c, struct sqlite_info *ret, struct error *err)

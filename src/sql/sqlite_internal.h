@@ -7,11 +7,13 @@
 #include "sql/sqlite.h"
 #include "sql/wal.h"
 #include "sql/walfile.h"
+#include "sql/walindex.h"
 
 struct sqlite {
     sqlite3 *db;
     struct wal *wal; /* NULL when read_only */
     int owner_fd;    /* holds the flock; -1 when read_only */
+    int spread_fd;   /* of the log, to spread its writes; -1 when they are not */
     bool full;       /* what PRAGMA synchronous stands at: FULL or NORMAL */
     enum sqlite_sync sync;
     int busy_ms; /* how long it waits for locks */
@@ -19,7 +21,10 @@ struct sqlite {
     int64_t page_size;
     int64_t auto_vacuum;
     sqlite3_stmt *begin_read, *begin_write, *commit, *rollback, *get_data_version, *free_pages, *page_count;
-    struct walfile *walfile; /* NULL when read_only */
+    struct walfile *walfile;    /* NULL when read_only */
+    struct wal_header seen;     /* the log's index, when what a transaction saw was last settled ... */
+    bool has_seen;              /* ... which it is */
+    const volatile void *index; /* the log's index in memory; NULL: not asked for, or not to be had */
     struct histogram sync_us;
 };
 

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/rand.h"
 
 #define AUTO_VACUUM_INCREMENTAL 2
 
@@ -169,6 +170,28 @@ static enum status prepare_own(struct sqlite *c, struct error *err)
     return sqlite_get_i64(c, c->get_data_version, &c->data_version, err);
 }
 
+enum status sqlite_file(struct sqlite *c, struct sqlite_file *ret, struct error *err)
+{
+    struct statx sx;
+    ret->path = sqlite3_db_filename(c->db, "main");
+    /* By its number and when it was made, where the file system knows: numbers are given out again. */
+    if (statx(AT_FDCWD, ret->path, 0, STATX_INO | STATX_BTIME, &sx) != 0)
+        return open_failed(ret->path, errno, err);
+    bool timed = sx.stx_mask & STATX_BTIME;
+    snprintf(ret->identity, sizeof ret->identity, "%llu.%lld.%u", (unsigned long long)sx.stx_ino,
+             timed ? (long long)sx.stx_btime.tv_sec : 0, timed ? sx.stx_btime.tv_nsec : 0);
+    return read_pragma(c, "PRAGMA schema_version", &ret->cookie, err);
+}
+
+enum status sqlite_new_cookie(struct sqlite *c, struct error *err)
+{
+    uint32_t number;
+    char text[64];
+    rand_secure(&number, sizeof number);
+    snprintf(text, sizeof text, "PRAGMA schema_version=%u", (number & 0x3fffffff) | 0x40000000);
+    return sqlite_exec(c, text, err);
+}
+
 /* An empty transaction that writes: the log exists afterwards, and we know that we can write. */
 static enum status start_log(struct sqlite *c, struct error *err)
 {
@@ -188,11 +211,14 @@ void sqlite_close(struct sqlite *c)
         return;
     sqlite_rollback(c);
     if (c->wal) {
-        bool complete = wal_is_complete(c->wal) && !walfile_is_cut(c->walfile);
+        bool doubtful = wal_is_doubtful(c->wal) || walfile_is_doubtful(c->walfile);
+        bool complete = !doubtful && wal_is_complete(c->wal) && !walfile_is_cut(c->walfile);
         wal_stop(c->wal);
+        walfile_spread(c->walfile, -1, -1, (struct meanwhile){0}); /* nobody waits any more */
         if (complete)
             (void)sqlite3_wal_checkpoint_v2(c->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-        else /* nor the one that SQLite makes of itself: what is not there would be copied as zeros */
+        else /* nor the one that SQLite makes of itself: what is not there, or not on the disk, is not copied
+              */
             sqlite3_db_config(c->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     }
     sqlite3_stmt *own[] = {c->begin_read,       c->begin_write, c->commit,    c->rollback,
@@ -205,6 +231,8 @@ void sqlite_close(struct sqlite *c)
     walfile_free(c->walfile);
     if (c->owner_fd >= 0)
         close(c->owner_fd);
+    if (c->spread_fd >= 0)
+        close(c->spread_fd);
     mem_free(c);
 }
 
@@ -264,7 +292,7 @@ enum status sqlite_open(const struct sqlite_options *o, struct sqlite **ret, str
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, configure_library);
     struct sqlite *c = mem_zalloc(sizeof *c);
-    c->owner_fd = -1;
+    c->owner_fd = c->spread_fd = -1;
     c->sync = o->sync;
     enum status st = o->read_only ? ST_OK : take(o->path, &c->owner_fd, err);
     if (st == ST_OK)

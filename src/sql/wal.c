@@ -34,6 +34,7 @@ struct wal {
     int pages;     /* in the log after the last commit */
     int asked_at;  /* its length when a checkpoint was last asked for */
     int64_t retry; /* no owner's checkpoint before this moment */
+    bool by_owner; /* nobody else checkpoints, and it not here and there */
     char *path;    /* of the log */
     dev_t dev;
     ino_t ino;
@@ -245,7 +246,7 @@ void wal_committed(struct wal *w, int pages)
     atomic_store(&w->end, LOG_HEADER + pages * (FRAME_HEADER + w->page_size));
     if (!atomic_load_explicit(&w->unsynced, memory_order_relaxed))
         atomic_store(&w->unsynced, true);
-    if (pages - w->asked_at >= CHECKPOINT_PAGES) {
+    if (pages - w->asked_at >= CHECKPOINT_PAGES && !w->by_owner) {
         w->asked_at = pages;
         pthread_mutex_lock(&w->lock);
         w->wanted = true;
@@ -254,28 +255,60 @@ void wal_committed(struct wal *w, int pages)
     }
 }
 
+/* Copies what is left and has the log start over, waiting so long for those who read in it. */
+static bool restart(struct wal *w, sqlite3 *owner, int readers_ms, int busy_ms)
+{
+    sqlite3_busy_timeout(owner, readers_ms);
+    int rc = sqlite3_wal_checkpoint_v2(owner, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+    sqlite3_busy_timeout(owner, busy_ms);
+    if (rc != SQLITE_OK)
+        return false;
+    w->pages = 0;
+    w->asked_at = 0;
+    atomic_store(&w->end, 0);
+    atomic_store(&w->copied, 0);
+    return true;
+}
+
 void wal_keep_short(struct wal *w, sqlite3 *owner, int busy_ms)
 {
     bool over = w->pages >= LIMIT_PAGES;
     bool few_left = w->pages >= CHECKPOINT_PAGES && w->pages - atomic_load(&w->copied) <= FEW_PAGES;
-    if ((!over && !few_left) || clock_mono_us() < w->retry || !wal_is_complete(w))
+    if (w->by_owner || (!over && !few_left) || clock_mono_us() < w->retry || !wal_is_complete(w))
         return;
     if (over)
         pthread_mutex_lock(&w->checkpoint);
     else if (pthread_mutex_trylock(&w->checkpoint) != 0)
         return;
-    sqlite3_busy_timeout(owner, over ? OVER_READERS_MS : READERS_MS);
-    int rc = sqlite3_wal_checkpoint_v2(owner, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
-    sqlite3_busy_timeout(owner, busy_ms);
+    bool restarted = restart(w, owner, over ? OVER_READERS_MS : READERS_MS, busy_ms);
     pthread_mutex_unlock(&w->checkpoint);
-    if (rc == SQLITE_OK) {
-        w->pages = 0;
-        w->asked_at = 0;
-        atomic_store(&w->end, 0);
-        atomic_store(&w->copied, 0);
-    } else {
+    if (!restarted)
         w->retry = clock_mono_us() + (over ? OVER_RETRY_US : RETRY_US);
-    }
+}
+
+void wal_by_owner(struct wal *w)
+{
+    pthread_mutex_lock(&w->checkpoint); /* one that runs has ended */
+    w->by_owner = true;
+    pthread_mutex_unlock(&w->checkpoint);
+}
+
+/* Passively first: it waits for nobody, and keeps no other process from writing. Only what is quick then is
+   done while others wait. */
+int wal_checkpoint(struct wal *w, sqlite3 *owner, int busy_ms)
+{
+    int in_log = 0, copied = 0;
+    if (!wal_is_complete(w)) /* the owner's next commit finds out what that means */
+        return SQLITE_OK;
+    int rc = sqlite3_wal_checkpoint_v2(owner, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log, &copied);
+    if (rc == SQLITE_OK && copied == in_log)
+        (void)restart(w, owner, READERS_MS, busy_ms);
+    return (rc & 0xff) == SQLITE_BUSY ? SQLITE_OK : rc;
+}
+
+int wal_pages(const struct wal *w)
+{
+    return w->pages;
 }
 
 void wal_set_syncing(struct wal *w, bool on)
@@ -287,9 +320,16 @@ void wal_set_syncing(struct wal *w, bool on)
     pthread_mutex_unlock(&w->lock);
 }
 
+bool wal_is_doubtful(const struct wal *w)
+{
+    return w->by_owner && atomic_load(&w->sync_errno) != 0;
+}
+
 enum status wal_sync(struct wal *w, struct error *err)
 {
     int e = sync_log(w);
+    if (w->by_owner && e)
+        atomic_store(&w->sync_errno, e);
     if (e)
         return error_set(err, ST_IO, "syncing the write-ahead log failed: %s", strerror(e));
     return ST_OK;

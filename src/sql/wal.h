@@ -1,6 +1,8 @@
 /* Looks after the write-ahead log of one SQLite file from the background: copies it into the database before
    it grows long (checkpoints), and syncs it once a second when the owner's commits do not.
 
+   An owner that writes in bulk (wal_by_owner) checkpoints itself, whenever it is through with that.
+
    The owner is the thread that writes. It tells of every commit, and now and then is told to checkpoint for
    itself: a log that is written without pause is never copied to its last page from the side, so it would
    never start over and would grow for ever. */
@@ -32,11 +34,27 @@ void wal_committed(struct wal *w, int pages);
    owner waits for locks otherwise. */
 void wal_keep_short(struct wal *w, sqlite3 *owner, int busy_ms);
 
+/* From now on the owner checkpoints (wal_checkpoint), and nobody else. Before its first commit behind that.
+ */
+void wal_by_owner(struct wal *w);
+
+/* Between the owner's transactions: syncs the log, copies all of it that readers allow into the database,
+   syncs that, and has the log start over unless somebody reads in it. SQLite's code; SQLITE_OK also when
+   something was left. */
+int wal_checkpoint(struct wal *w, sqlite3 *owner, int busy_ms);
+
+/* How many pages the log has, as the owner's commits have left it. Owner's thread. */
+int wal_pages(const struct wal *w);
+
 /* Whether the background syncs the log once a second. */
 void wal_set_syncing(struct wal *w, bool on);
 
-/* Syncs the log now. */
+/* Syncs the log now. With wal_by_owner a failure is for good: the system may have dropped what commits wrote
+   that had not waited for it, and says of the next sync that all is well. The log is neither healthy nor
+   without doubt any more, until a start has read it from the disk. */
 enum status wal_sync(struct wal *w, struct error *err) MUST_CHECK;
+
+bool wal_is_doubtful(const struct wal *w);
 
 /* ST_OK, or why what was committed may not become durable: the last sync failed, or the log is no longer the
    file under its name. */

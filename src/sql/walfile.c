@@ -1,5 +1,6 @@
-/* The methods of two files are led through here, all else stays the default VFS's own: the log's, and the
-   database's xShmLock, because the lock that lets one connection write is taken there.
+/* The methods of two files are led through here, all else stays the default VFS's own: the log's, and of the
+   database xShmLock, because the lock that lets one connection write is taken there, and xWrite, which
+   checkpoints alone use.
 
    Only what continues the last write and is the header of a frame, then its page, is kept back. All else (the
    log's own header, a frame that is written again within a transaction, checksums that are corrected after a
@@ -29,6 +30,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "sql/walindex.h"
 
 /* Of SQLite's format of the log: a header, then frames, each of a header and a page. */
 #define LOG_HEADER    32
@@ -58,12 +60,15 @@ struct walfile {
     struct histogram *sync_us;
     sqlite3_file *db_file, *log_file; /* NULL until they are opened */
     struct hooked db, log;
+    struct wal_turns turns;
+    struct pace db_pace, log_pace;
 
     sqlite3_int64 next; /* where the last write ended; -1: not known */
     int page;           /* its size; 0 when not known yet */
     enum { BETWEEN_FRAMES, AFTER_HEADER, AFTER_COMMIT_HEADER } part;
-    bool cut;   /* the file has become shorter than what was written to it */
-    int failed; /* why frames from lost on are not in the file, until the lock is let go */
+    bool doubtful; /* a sync has failed, see walfile.h */
+    bool cut;      /* the file has become shorter than what was written to it */
+    int failed;    /* why frames from lost on are not in the file, until the lock is let go */
     int failed_errno;
     sqlite3_int64 lost;
 
@@ -95,7 +100,10 @@ static bool reaches(struct walfile *w, sqlite3_int64 at)
 
 static int write_file(struct walfile *w, const void *p, int n, sqlite3_int64 at)
 {
-    return reaches(w, at) ? w->log.real->xWrite(w->log_file, p, n, at) : SQLITE_IOERR_WRITE;
+    int rc = reaches(w, at) ? w->log.real->xWrite(w->log_file, p, n, at) : SQLITE_IOERR_WRITE;
+    if (rc == SQLITE_OK)
+        pace_wrote(&w->log_pace, at, n);
+    return rc;
 }
 
 static int flush(struct walfile *w)
@@ -222,6 +230,7 @@ static int log_sync(sqlite3_file *f, int flags)
     int64_t start = clock_mono_us();
     rc = w->log.real->xSync(f, flags);
     histogram_add_shared(w->sync_us, (uint64_t)(clock_mono_us() - start));
+    w->doubtful |= rc != SQLITE_OK && w->log_pace.fd >= 0;
     if (rc == SQLITE_OK && !reaches(w, w->next))
         rc = SQLITE_IOERR_FSYNC; /* it was there, and is not now */
     return rc;
@@ -278,8 +287,29 @@ static int db_shm_lock(sqlite3_file *f, int offset, int n, int flags)
         (void)flush(w); /* nothing of it was committed */
         w->part = BETWEEN_FRAMES;
         w->failed = SQLITE_OK;
+        wal_turns_end(&w->turns);
     }
-    return w->db.real->xShmLock(f, offset, n, flags);
+    int rc = w->db.real->xShmLock(f, offset, n, flags);
+    if (rc == SQLITE_OK && offset == WRITE_LOCK && (flags & SQLITE_SHM_LOCK))
+        wal_turns_begin(&w->turns, f);
+    return rc;
+}
+
+/* The connection leaves the write-ahead log (PRAGMA journal_mode), or closes. */
+static int db_shm_unmap(sqlite3_file *f, int remove)
+{
+    struct walfile *w = hooked(f)->w;
+    wal_turns_forget(&w->turns);
+    return w->db.real->xShmUnmap(f, remove);
+}
+
+static int db_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
+{
+    struct walfile *w = hooked(f)->w;
+    int rc = w->db.real->xWrite(f, p, n, at);
+    if (rc == SQLITE_OK)
+        pace_wrote(&w->db_pace, at, n);
+    return rc;
 }
 
 static void hook_db(struct walfile *w, sqlite3_file *f)
@@ -290,6 +320,8 @@ static void hook_db(struct walfile *w, sqlite3_file *f)
     if (w->db.methods.iVersion > METHODS_VERSION)
         w->db.methods.iVersion = METHODS_VERSION;
     w->db.methods.xShmLock = db_shm_lock;
+    w->db.methods.xShmUnmap = db_shm_unmap;
+    w->db.methods.xWrite = db_write;
     f->pMethods = &w->db.methods;
 }
 
@@ -317,6 +349,8 @@ struct walfile *walfile_new(struct histogram *sync_us)
     assert(w->real);
     w->sync_us = sync_us;
     w->db.w = w->log.w = w;
+    wal_turns_init(&w->turns);
+    w->db_pace.fd = w->log_pace.fd = -1;
     snprintf(w->name, sizeof w->name, "larder-%p", (void *)w);
     w->vfs = *w->real;
     if (w->vfs.iVersion > METHODS_VERSION)
@@ -328,9 +362,25 @@ struct walfile *walfile_new(struct histogram *sync_us)
     return w;
 }
 
+void walfile_spread(struct walfile *w, int log_fd, int db_fd, struct meanwhile m)
+{
+    w->log_pace = pace_of(log_fd, m);
+    w->db_pace = pace_of(db_fd, m);
+}
+
+bool walfile_is_doubtful(const struct walfile *w)
+{
+    return w->doubtful;
+}
+
 bool walfile_is_cut(const struct walfile *w)
 {
     return w->cut;
+}
+
+bool walfile_others(struct walfile *w, uint64_t *seen, bool *ret_others)
+{
+    return wal_turns_others(&w->turns, seen, ret_others);
 }
 
 const char *walfile_name(const struct walfile *w)
@@ -344,5 +394,6 @@ void walfile_free(struct walfile *w)
         return;
     assert(!w->log_file);
     sqlite3_vfs_unregister(&w->vfs);
+    wal_turns_release(&w->turns);
     mem_free(w);
 }

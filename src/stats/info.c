@@ -352,6 +352,16 @@ static void add_store(struct call *c, const struct sums *t, struct buf *out)
     add_u64(out, "store_wal_bytes", info.wal_bytes);
     add_u64(out, "journal_bytes", info.journal_bytes);
     add_u64(out, "memtable_rows", info.memtable_rows);
+    add_u64(out, "log_bytes", info.log_bytes);
+    add_u64(out, "log_file_bytes", info.log_on_disk);
+    add_u64(out, "apply_lag_ms", info.lag_ms);
+    add_u64(out, "passes", info.passes);
+    add_u64(out, "last_pass_rows", info.pass_rows);
+    add_u64(out, "last_pass_ms", info.pass_ms);
+    add_u64(out, "last_checkpoint_ms", info.settle_ms);
+    add_u64(out, "wal_waits", info.wal_waits);
+    add_u64(out, "table_reads", info.table_reads);
+    add_u64(out, "key_lookups", info.key_lookups);
     add_u64(out, "reconnects", info.reconnects);
     add_u64(out, "round_trips", info.round_trips);
     add_u64(out, "conflicts", info.conflicts);
@@ -411,6 +421,8 @@ static void info_larder(struct call *c, const struct sums *t, struct buf *out)
     add_u64(out, "cache_hits", rows->hits);
     add_u64(out, "cache_misses", rows->misses);
     add_u64(out, "cache_evicted", rows->evicted);
+    add_u64(out, "ahead_rows", e->ahead_rows);
+    add_u64(out, "ahead_slices", e->ahead_slices);
     add_u64(out, "collections_bytes", t->memory.collections);
     add_u64(out, "memtable_bytes", t->memory.store);
     add_u64(out, "batches", e->batches);
@@ -426,6 +438,7 @@ static void info_larder(struct call *c, const struct sums *t, struct buf *out)
     add_u64(out, "sweep_expired_rows", e->expired_by_sweep);
     add_u64(out, "sweep_deleted_rows", e->deleted_by_sweep);
     add_u64(out, "sweep_item_rows", e->items_by_sweep);
+    add_u64(out, "renumbered_items", e->renumbered_items);
     add_u64(out, "external_changes", e->external_changes);
 }
 

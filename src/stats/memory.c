@@ -22,11 +22,15 @@ static int64_t row_bytes(const struct row *r)
     return bytes;
 }
 
+struct sampled {
+    int64_t bytes, left; /* items that are still wanted */
+};
+
 static enum status add_item_bytes(void *arg, const struct coll_item *item)
 {
-    int64_t *bytes = arg;
-    *bytes += (int64_t)(sizeof *item + item->name.n + item->value.n);
-    return ST_OK;
+    struct sampled *s = arg;
+    s->bytes += (int64_t)(sizeof *item + item->name.n + item->value.n);
+    return --s->left ? ST_OK : ST_STOP;
 }
 
 /* What a collection's items take: all of them, or as many as the first `samples` are on average. */
@@ -41,18 +45,13 @@ static enum status items_bytes(struct call *c, const struct row *r, int64_t samp
         return st;
     int64_t size = coll_size(coll);
     int64_t n = samples == 0 || samples > size ? size : samples;
-    if (type == ROW_LIST) {
-        st = n ? coll_range(coll, 0, n - 1, false, add_item_bytes, ret) : ST_OK;
-    } else {
-        for (int64_t i = 0; i < n && st == ST_OK; i++) {
-            struct coll_item item;
-            st = coll_at(coll, i, &item);
-            if (st == ST_OK)
-                st = add_item_bytes(ret, &item);
-        }
-    }
+    struct sampled s = {.left = n};
+    if (n && type == ROW_LIST)
+        st = coll_range(coll, 0, n - 1, false, add_item_bytes, &s);
+    else if (n)
+        st = coll_each(coll, add_item_bytes, &s);
     if (n)
-        *ret = (int64_t)((double)*ret * (double)size / (double)n);
+        *ret = (int64_t)((double)s.bytes * (double)size / (double)n);
     return st;
 }
 

@@ -45,6 +45,12 @@ static void gauge(struct prom *p, const char *name, const char *help, uint64_t v
 }
 
 /* h may be NULL: nothing was seen. */
+static void gauge_ms(struct prom *p, const char *name, const char *help, uint64_t ms)
+{
+    prom_family(p, name, PROM_GAUGE, help);
+    prom_seconds(p, NULL, ms * 1000);
+}
+
 static void histogram(struct prom *p, const char *name, const char *help, const struct histogram *h,
                       const struct prom_buckets *buckets)
 {
@@ -206,6 +212,20 @@ static void add_store(struct prom *p, const struct executor *s, const struct sum
     gauge(p, "larder_journal_bytes", "Changes in the journal that are not in the tables yet.",
           info.journal_bytes);
     gauge(p, "larder_memtable_rows", "Rows in memory that are not in the tables yet.", info.memtable_rows);
+    gauge(p, "larder_log_bytes", "What the log beside the database has and the tables have not.",
+          info.log_bytes);
+    gauge(p, "larder_log_file_bytes", "The files of that log.", info.log_on_disk);
+    gauge_ms(p, "larder_apply_lag_seconds", "How old the oldest change is that is not in the tables.",
+             info.lag_ms);
+    counter(p, "larder_passes_total", "Times that rows were brought into the tables, each one transaction.",
+            info.passes);
+    gauge(p, "larder_last_pass_rows", "Rows of the last of them.", info.pass_rows);
+    gauge_ms(p, "larder_last_pass_seconds", "How long it took, to its commit.", info.pass_ms);
+    gauge_ms(p, "larder_last_checkpoint_seconds",
+             "How long the last sync of the tables took, with the copying of their write-ahead log.",
+             info.settle_ms);
+    gauge(p, "larder_wal_waits",
+          "1 while the write-ahead log is longer than wal-max and nothing is brought in.", info.wal_waits);
     gauge(p, "larder_journal_full", "1 while who writes has to wait for the journal to be brought in.",
           engine_full(s->engine));
 }
@@ -340,6 +360,9 @@ static void add_expiry(struct prom *p, const struct sums *t)
              kinds, rows, sizeof kinds / sizeof *kinds);
     counter(p, "larder_sweep_passes_total",
             "Times that the sweeper found something and removed it to the last row.", t->stats.sweep_passes);
+    counter(p, "larder_renumbered_items_total",
+            "Items of large collections that the sweeper gave lower numbers, after many had gone.",
+            e->renumbered_items);
     histogram(p, "larder_sweep_duration_seconds", "Time that a step of the sweeper took.", &e->sweep_us,
               &DISK_TIMES);
 }

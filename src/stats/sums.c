@@ -58,11 +58,14 @@ static void add_engine(struct engine_stats *to, const struct engine_stats *from)
     to->commit_failures += from->commit_failures;
     to->commands += from->commands;
     to->rows_written += from->rows_written;
+    to->ahead_rows += from->ahead_rows;
+    to->ahead_slices += from->ahead_slices;
     to->keyspace_hits += from->keyspace_hits;
     to->keyspace_misses += from->keyspace_misses;
     to->expired_on_read += from->expired_on_read;
     to->expired_fields += from->expired_fields;
     to->expired_rows += from->expired_rows;
+    to->renumbered_items += from->renumbered_items;
     to->expired_by_sweep += from->expired_by_sweep;
     to->deleted_by_sweep += from->deleted_by_sweep;
     to->items_by_sweep += from->items_by_sweep;

@@ -22,6 +22,8 @@ struct deferred_ops {
     int64_t (*durable)(struct store *s);
     enum status (*progress)(struct store *s, struct store_progress *ret, struct error *err);
     void (*on_progress)(struct store *s, store_wake_fn *fn, void *arg);
+    void (*alone)(struct store *s, bool alone);
+    void (*ending)(struct store *s, int64_t ms);
 };
 
 /* Whether store_commit may return before the change set is durable. Such a store gives every change set a
@@ -56,6 +58,21 @@ static inline int64_t store_durable(struct store *s)
 static inline void store_on_progress(struct store *s, store_wake_fn *fn, void *arg)
 {
     s->deferred->on_progress(s, fn, arg);
+}
+
+/* A hint, which holds until the next one: the caller has nothing to do but wait until what it commits is
+   durable. Then store_commit may make it so before it returns, which saves waking a thread and being woken;
+   store_progress tells the outcome all the same. */
+static inline void store_alone(struct store *s, bool alone)
+{
+    s->deferred->alone(s, alone);
+}
+
+/* Nothing more will be committed, and the store is closed soon: store_sync waits `ms` at most for the
+   tables, where what they lack is durable elsewhere. */
+static inline void store_ending(struct store *s, int64_t ms)
+{
+    s->deferred->ending(s, ms);
 }
 
 #endif

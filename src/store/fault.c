@@ -264,12 +264,19 @@ static void do_counters(const struct store *s, struct store_info *add_to)
     store_counters(inner_of(s), add_to);
 }
 
+static enum status do_read_whole(struct store *s, enum item_table table, const int64_t *ids, size_t n,
+                                 store_item_fn *fn, void *arg, struct error *err)
+{
+    PASS(store_read_whole(inner, table, ids, n, fn, arg, err));
+}
+
 static const struct shared_ops fault_shared_ops = {
     .now_us = do_now_us,
     .brief = do_brief,
     .listen = do_listen,
     .notified = do_notified,
     .counters = do_counters,
+    .read_whole = do_read_whole,
 };
 
 /* ---- commits that become durable later ---- */
@@ -294,11 +301,23 @@ static void do_on_progress(struct store *s, store_wake_fn *fn, void *arg)
     store_on_progress(fault_of(s)->inner, fn, arg);
 }
 
+static void do_alone(struct store *s, bool alone)
+{
+    store_alone(fault_of(s)->inner, alone);
+}
+
+static void do_ending(struct store *s, int64_t ms)
+{
+    store_ending(fault_of(s)->inner, ms);
+}
+
 static const struct deferred_ops fault_deferred_ops = {
     .last_ticket = do_last_ticket,
     .durable = do_durable,
     .progress = do_progress,
     .on_progress = do_on_progress,
+    .alone = do_alone,
+    .ending = do_ending,
 };
 
 /* ---- tables under a journal ---- */
@@ -311,11 +330,6 @@ static enum status do_journal_add(struct store *s, int64_t seq, struct slice row
 static enum status do_journal_each(struct store *s, store_journal_fn *fn, void *arg, struct error *err)
 {
     PASS(store_journal_each(inner, fn, arg, err));
-}
-
-static enum status do_journal_applying(struct store *s, int64_t seq, struct error *err)
-{
-    PASS(store_journal_applying(inner, seq, err));
 }
 
 static enum status do_journal_applied(struct store *s, int64_t seq, struct error *err)
@@ -345,9 +359,24 @@ static enum status do_get_seqs(struct store *s, const struct key_ref *refs, size
     PASS(store_get_seqs(inner, refs, n, ret, err));
 }
 
+static bool do_same(struct store *s)
+{
+    return store_same(fault_of(s)->inner);
+}
+
+static bool do_others(struct store *s, uint64_t *seen, bool *ret_others)
+{
+    return store_others(fault_of(s)->inner, seen, ret_others);
+}
+
 static enum status do_confirm(struct store *s, struct error *err)
 {
     PASS(store_confirm(inner, err));
+}
+
+static void do_reconnect(struct store *s)
+{
+    store_reconnect(fault_of(s)->inner);
 }
 
 static enum status do_get_word(struct store *s, const char *name, char *ret, size_t cap, struct error *err)
@@ -360,18 +389,50 @@ static enum status do_set_word(struct store *s, const char *name, const char *te
     PASS(store_set_word(inner, name, text, err));
 }
 
+static enum status do_file(struct store *s, struct store_file *ret, struct error *err)
+{
+    PASS(store_get_file(inner, ret, err));
+}
+
+static enum status do_new_cookie(struct store *s, struct error *err)
+{
+    PASS(store_new_cookie(inner, err));
+}
+
+static enum status do_in_bulk(struct store *s, void (*meanwhile)(void *arg), void *arg, struct error *err)
+{
+    PASS(store_write_in_bulk(inner, meanwhile, arg, err));
+}
+
+static enum status do_checkpoint(struct store *s, struct error *err)
+{
+    PASS(store_checkpoint(inner, err));
+}
+
+static uint64_t do_wal_bytes(struct store *s)
+{
+    return store_wal_bytes(fault_of(s)->inner);
+}
+
 static const struct journal_rows_ops fault_journal_rows_ops = {
     .add = do_journal_add,
     .each = do_journal_each,
-    .applying = do_journal_applying,
     .applied = do_journal_applied,
     .drop = do_journal_drop,
     .forget = do_journal_forget,
     .state = do_journal_state,
     .get_seqs = do_get_seqs,
     .confirm = do_confirm,
+    .same = do_same,
+    .others = do_others,
+    .reconnect = do_reconnect,
     .get_word = do_get_word,
     .set_word = do_set_word,
+    .file = do_file,
+    .new_cookie = do_new_cookie,
+    .in_bulk = do_in_bulk,
+    .checkpoint = do_checkpoint,
+    .wal_bytes = do_wal_bytes,
 };
 
 /* ---- faults ---- */

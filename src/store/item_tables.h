@@ -61,7 +61,7 @@ static inline bool item_ordered(enum item_table t, enum item_order order)
     return order == item_key_order(t) || item_tables[t].indexes[order] != NULL;
 }
 
-/* Whether it numbers the items of one id from 0 without gaps. */
+/* Whether it numbers the items of one id, see key_row.numbers. */
 static inline bool item_numbered(enum item_table t)
 {
     return item_tables[t].indexes[ITEMS_BY_ORD] != NULL;

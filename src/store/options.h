@@ -30,11 +30,13 @@ struct store_options {
     bool (*away)(void *arg); /* it is known not to answer: only commits wait to the end. NULL: unknown */
     void *away_arg;
     bool read_only; /* for inspection: no lock, no migration */
-    /* Of the two sessions of a store with a journal on a database server: the one that writes, and the one
-       that reads beside it. What such a store remembers outlives a lost connection, unless another server
-       has had the tables meanwhile: then everything is ST_LOCKED from there on. */
+    /* Of the sessions of a store with a journal on a database server: the one that writes, the one that reads
+       beside it, and one more beside it that writes (applies), whose transactions see to it that the tables
+       are still this server's until they have ended. What such a store remembers outlives a lost connection,
+       unless another server has had the tables meanwhile: then everything is ST_LOCKED from there on. */
     bool journaled;
     struct store *beside;
+    bool applies;
     /* One more session beside one that writes: it only reads, and takes no lock of its own. Each of its
        snapshots tells whether the tables were still ours (store_confirm). beside is looked at while it opens.
      */
@@ -48,6 +50,8 @@ struct store_options {
        a replica of another database is refused. */
     bool replica;
     enum store_use use;
+    /* A database server that has not been proven (sql/proof.h) may be served all the same. */
+    bool accept_untested;
 };
 
 #endif

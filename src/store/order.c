@@ -212,3 +212,27 @@ bool item_above(const struct item_scan *q, const struct item_row *i)
         c = slice_cmp(i->ref.name, q->max_name);
     return end == END_BELOW || end == END_BELOW_SCORE ? c >= 0 : c > 0;
 }
+
+struct item_scan range_scan(const struct item_range *r)
+{
+    return (struct item_scan){
+        .table = r->table,
+        .id = r->id,
+        .order = r->order,
+        .has_min = true,
+        .has_max = true,
+        .min = r->min,
+        .max = r->max,
+        .min_name = r->min_name,
+        .max_name = r->max_name.n ? r->max_name : SLICE(""), /* without one, a scan takes all of the score */
+        .min_score = r->min_score,
+        .max_score = r->max_score,
+        .limit = UINT32_MAX,
+    };
+}
+
+bool item_in_range(const struct item_range *r, const struct item_row *i)
+{
+    struct item_scan q = range_scan(r);
+    return i->ref.table == r->table && i->ref.id == r->id && !item_below(&q, i) && !item_above(&q, i);
+}

@@ -49,4 +49,10 @@ bool key_above(const struct key_scan *q, const struct key_row *k);
 bool item_below(const struct item_scan *q, const struct item_row *i);
 bool item_above(const struct item_scan *q, const struct item_row *i);
 
+/* Whether a row is inside a range delete: a row of its table and id, with its place in the range's order. */
+bool item_in_range(const struct item_range *r, const struct item_row *i);
+
+/* The scan of what a range delete removes, ascending and without a limit. Its names are the range's. */
+struct item_scan range_scan(const struct item_range *r);
+
 #endif

@@ -40,6 +40,16 @@ enum item_table {
 };
 #define ITEM_TABLES 8
 
+/* In which orders the items of one id can be gone through. */
+enum item_order {
+    ITEMS_BY_NAME,
+    ITEMS_BY_POS,
+    ITEMS_BY_ORD,
+    ITEMS_BY_SCORE,
+    ITEMS_BY_EXPIRY /* those that have one */
+};
+#define ITEM_ORDERS 5
+
 /* A string longer than this does not live in its key row but in larder_chunk, so that no command's cost
    depends on the size of the value it deletes, expires, renames or changes a part of. A chunk that is
    missing, or shorter than its place in the string, counts as zeros: a bitmap costs what was set in it. */
@@ -84,6 +94,9 @@ struct key_row {
         int64_t first_expiry; /* of a hash: no field expires before this moment; 0: none does */
         int64_t next_block;   /* of a sorted set: the next rank block's number; 0: it has no blocks */
     };
+    int64_t
+        numbers; /* of a hash, set or sorted set: its items have an ord below it, each another one. 0: they
+                    have those from 0 to size - 1, as all others have 0 here; else it is beyond size */
     struct slice value;
     int64_t version;
     int64_t expire_at;
@@ -104,9 +117,21 @@ struct item_row {
     struct slice value;
     double score;
     int64_t expire_at;
-    int64_t ord; /* of named items: numbers those of one id from 0 without gaps. A scan BY_SCORE reads the
+    int64_t ord; /* of named items: numbers those of one id, see key_row.numbers. A scan BY_SCORE reads the
                     index alone and does not tell it: -1 */
     bool fresh;  /* in a change set: no such item was there before */
+};
+
+/* Every item of one id between two places, both included: positions of a table whose items are found by
+   position, or scores, with the names of the first and the last, of one that can be scanned by score. It is
+   not a state of rows: it removes what was there before its change set, whose rows come behind its ranges. */
+struct item_range {
+    enum item_table table;
+    int64_t id;
+    enum item_order order;           /* ITEMS_BY_POS or ITEMS_BY_SCORE */
+    int64_t min, max;                /* by position */
+    double min_score, max_score;     /* by score ... */
+    struct slice min_name, max_name; /* ... and, among those that have it, by name */
 };
 
 /* One logical database: which number its rows carry, how many rows it has (expired ones that are not swept
@@ -130,6 +155,8 @@ struct trash_row {
 struct changes {
     struct key_row *keys; /* at most one for each (db, key); their order is kept */
     size_t nkeys;
+    const struct item_range *ranges; /* removed first, in one transaction with everything below */
+    size_t nranges;
     const struct item_row *items; /* inserted or replaced */
     size_t nitems;
     const struct item_ref *gone; /* removed; a ref is in items or in gone, not in both */
@@ -146,6 +173,7 @@ struct changes {
        their numbers say, a database server may answer ST_CONFLICT: it works when the same is tried again. */
     bool replay;
     bool appeared; /* a list or a sorted set is there now where there was none */
+    bool last;     /* the transaction is committed behind it, and reads nothing any more */
 };
 
 #endif

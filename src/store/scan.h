@@ -49,15 +49,6 @@ struct key_scan {
     uint32_t limit;  /* rows handed out at most */
 };
 
-enum item_order {
-    ITEMS_BY_NAME,
-    ITEMS_BY_POS,
-    ITEMS_BY_ORD,
-    ITEMS_BY_SCORE,
-    ITEMS_BY_EXPIRY /* those that have one */
-};
-#define ITEM_ORDERS 5
-
 /* A range of one id's items, in the order that its table has. Bounds are inclusive and optional. */
 struct item_scan {
     enum item_table table;
@@ -71,7 +62,23 @@ struct item_scan {
     bool below_max;                  /* BY_SCORE, BY_NAME: what equals max is out of the range */
     uint32_t skip;                   /* rows left out at the start of the range */
     uint32_t limit;
+    /* BY_ORD: only items with these numbers, in this order; in one round trip. Nothing else counts then. */
+    const int64_t *ords;
+    uint32_t nords; /* 0: a range */
 };
+
+/* The range that has one of those numbers alone. */
+static inline struct item_scan item_scan_at(const struct item_scan *q, uint32_t i)
+{
+    return (struct item_scan){.table = q->table,
+                              .id = q->id,
+                              .order = ITEMS_BY_ORD,
+                              .has_min = true,
+                              .has_max = true,
+                              .min = q->ords[i],
+                              .max = q->ords[i],
+                              .limit = 1};
+}
 
 /* What a transaction declares: what it will use, so far as that is known before it begins. */
 struct store_declared {
@@ -79,8 +86,13 @@ struct store_declared {
     size_t nkeys;
     const struct key_ref *peeked; /* keys whose rows are read with the others, and not locked */
     size_t npeeked;
-    bool everything;  /* whole databases: no other transaction may write meanwhile */
-    bool rows_only;   /* it will hardly ask for anything but the rows of these keys */
+    bool everything; /* whole databases: no other transaction may write meanwhile */
+    bool rows_only;  /* it will hardly ask for anything but the rows of these keys */
+    /* Of one that may write: the same, whatever is peeked at. A shared store may then lock nothing, and
+       compare what it writes over with what was read when it is committed. Rows that were read and are not
+       written may have changed by then, unless they are tied. */
+    bool loose;
+    bool tied;
     store_key_fn *fn; /* called by store_begin for each of all these keys that has a row, in any order */
     void *arg;
 };

@@ -17,6 +17,8 @@ struct shared_ops {
     bool (*listen)(struct store *s, bool on, struct store_wakeup *ret);
     bool (*notified)(struct store *s);
     void (*counters)(const struct store *s, struct store_info *add_to);
+    enum status (*read_whole)(struct store *s, enum item_table table, const int64_t *ids, size_t n,
+                              store_item_fn *fn, void *arg, struct error *err);
 };
 
 static inline bool store_shared(const struct store *s)
@@ -51,6 +53,14 @@ static inline bool store_listen(struct store *s, bool on, struct store_wakeup *r
 static inline bool store_notified(struct store *s)
 {
     return s->shared->notified(s);
+}
+
+/* In a transaction: every item of several small collections, in one round trip. ids ascend; so do rows, by
+   the id, then by ord or, of a list, by pos. */
+static inline enum status store_read_whole(struct store *s, enum item_table table, const int64_t *ids,
+                                           size_t n, store_item_fn *fn, void *arg, struct error *err)
+{
+    return status_of_walk(s->shared->read_whole(s, table, ids, n, fn, arg, err));
 }
 
 /* Without asking the database: adds the store's reconnects, round trips and conflicts. */

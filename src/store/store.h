@@ -49,11 +49,20 @@ struct store_info {
     uint64_t bytes;      /* of the database on disk */
     uint64_t free_bytes; /* of them reusable */
     uint64_t wal_bytes;
-    uint64_t journal_bytes;          /* of changes that are not in the tables yet ... */
-    uint64_t memtable_rows;          /* ... and rows */
-    uint64_t reconnects;             /* times that a lost connection was made anew */
-    uint64_t round_trips;            /* to a database server, that were waited for */
-    uint64_t conflicts;              /* transactions that the database ended because of another server's */
+    uint64_t journal_bytes;      /* of changes that are not in the tables yet ... */
+    uint64_t memtable_rows;      /* ... and rows */
+    uint64_t lag_ms;             /* how old the oldest change is that is not in the tables */
+    uint64_t passes;             /* that have brought rows into the tables ... */
+    uint64_t pass_rows, pass_ms; /* ... the last one's rows and time, to its commit ... */
+    uint64_t settle_ms;          /* ... and that of the last sync and checkpoint behind one */
+    uint64_t log_bytes,
+        log_on_disk;      /* of the log beside a file: what is not in the tables; of all its files */
+    bool wal_waits;       /* the write-ahead log is longer than wal-max: nothing is brought in */
+    uint64_t table_reads; /* transactions of the loop that asked the tables ... */
+    uint64_t key_lookups; /* ... and how often they did for rows of keys, one or many at once */
+    uint64_t reconnects;  /* times that a lost connection was made anew */
+    uint64_t round_trips; /* to a database server, that were waited for */
+    uint64_t conflicts;   /* transactions that the database ended because of another server's */
     const struct histogram *sync_us; /* of the log's syncs, as long as the store lives; NULL: not measured */
     const struct histogram *commit_us; /* of commits that become durable later, until they are; else NULL */
     char engine[64];                   /* "sqlite 3.40.1" */
@@ -134,7 +143,7 @@ static inline void store_close(struct store *s)
    under us. ret_changed: another process has written since our last transaction; whatever was remembered is
    void. d may be NULL. A shared store locks what was declared (when the transaction may write) and reads it
    in the round trip that begins the transaction; what was not declared is locked when it is read. A store
-   that is not shared takes no notice. */
+   that is not shared only looks whether it needs to ask its tables at all (rows_only), and calls no fn. */
 static inline MUST_CHECK enum status store_begin(struct store *s, enum store_txn kind,
                                                  const struct store_declared *d, bool *ret_changed,
                                                  struct error *err)

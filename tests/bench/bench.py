@@ -11,6 +11,7 @@ import io
 import json
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
@@ -21,6 +22,8 @@ import chart
 import collections_bench
 import durable_bench
 import http_bench
+import pops_bench
+import scale_bench
 import scripts_bench
 import servers
 import tables_bench
@@ -28,7 +31,7 @@ import tables_bench
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KEYS, CLIENTS, VALUE = 1_000_000, 50, 64
 
-PARTS = ["strings", "durable", "collections", "scripts", "tables", "large", "memory", "sweep", "http"]
+PARTS = ["strings", "durable", "pops", "scale", "collections", "scripts", "tables", "large", "memory", "sweep", "http"]
 
 # name: (redis-benchmark arguments, does it write)
 STRINGS = {
@@ -182,14 +185,16 @@ def machine():
 
 def markdown(report):
     lines = [f"Measured on {report['machine']}, {report['date']}; median of {report['rounds']} rounds (spread in brackets), "
-             f"{CLIENTS} clients, {VALUE}-byte values, {KEYS:,} keys. Reproduce with `make bench`.", "",
-             "| test | redis-server /s | larder /s | ratio | p99 redis | p99 larder |", "|---|---:|---:|---:|---:|---:|"]
+             f"{CLIENTS} clients, {VALUE}-byte values, {KEYS:,} keys. Reproduce with `make bench`.", ""]
+    rows = report["strings"] + report["collections"] + report["scripts"]
+    if rows:
+        lines += ["| test | redis-server /s | larder /s | ratio | p99 redis | p99 larder |", "|---|---:|---:|---:|---:|---:|"]
     durable = report.get("durable")
-    before = any("before" in r for r in report["strings"] + (durable["rows"] if durable else []))
+    before = any("before" in r for r in report["strings"])
     if before:
         lines[-2:] = ["| test | redis-server /s | larder /s | ratio | p99 redis | p99 larder | before /s | larder to before |",
                       "|---|---:|---:|---:|---:|---:|---:|---:|"]
-    for r in report["strings"] + (durable["rows"] if durable else []) + report["collections"] + report["scripts"]:
+    for r in rows:
         a, b = r["redis"], r["larder"]
         lines.append(f"| {r['test']} | {a['rps']:,.0f} ({a['min']:,.0f}–{a['max']:,.0f}) | {b['rps']:,.0f} ({b['min']:,.0f}–{b['max']:,.0f}) "
                      f"| **{r['ratio']:.2f}** | {a['p99_ms']:.2f} ms | {b['p99_ms']:.2f} ms |")
@@ -198,6 +203,10 @@ def markdown(report):
             lines[-1] += f" {was['rps']:,.0f} ({was['min']:,.0f}–{was['max']:,.0f}) | **{b['rps'] / was['rps']:.2f}** |"
     if durable:
         lines += durable_bench.markdown(durable)
+    if report.get("pops"):
+        lines += pops_bench.markdown(report["pops"])
+    if report.get("scale"):
+        lines += scale_bench.markdown(report["scale"])
     m = report.get("memory")
     if m:
         lines += ["", f"Memory: {m['keys']:,} keys of 100 bytes loaded with cache-memory {m['cache_memory_mb']} MB: {m['rss_mb']:.0f} MB "
@@ -229,14 +238,21 @@ def write_docs(text):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--binary", default=os.path.join(ROOT, "build", "release", "larder"))
-    p.add_argument("--before", metavar="BINARY", help="another larder, which strings and durable measure as well")
+    p.add_argument("--before", metavar="BINARY", help="another larder, which strings, durable and pops measure as well")
     p.add_argument("--disk", default=tempfile.gettempdir(), help="folder on the disk to measure")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--scale", type=float, default=1.0, help="0.1 for a quick look")
+    p.add_argument("--seconds", type=float, help="of each round of durable and pops, and of each step of scale")
+    p.add_argument("--quick", action="store_true", help="one short round of each; durable takes less than three minutes")
+    p.add_argument("--case", metavar="REGEX", help="of durable and pops, only the tests whose name has this: 'SET.*always'")
     p.add_argument("--only", choices=PARTS, action="append")
     p.add_argument("--docs", action="store_true", help="write the summary into docs/performance.md")
     options = p.parse_args()
+    if options.quick:
+        options.rounds, options.scale = 1, min(options.scale, 0.02)
     parts = options.only or PARTS
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # two thousand connections, which the servers and the load inherit
     report = {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "rounds": options.rounds, "strings": [], "collections": [], "scripts": []}
     with tempfile.TemporaryDirectory() as folder:
         load = build_load(folder)
@@ -244,6 +260,10 @@ def main():
             compare_strings(options, load, report["strings"])
         if "durable" in parts:
             report["durable"] = durable_bench.compare(options, servers, load, run_pair, say, keys=KEYS, value=VALUE, clients=CLIENTS)
+        if "pops" in parts:
+            report["pops"] = pops_bench.compare(options, servers, load, run_pair, say, keys=KEYS, value=VALUE, clients=CLIENTS)
+        if "scale" in parts:
+            report["scale"] = scale_bench.compare(options, servers, load, say)
         if "collections" in parts:
             collections_bench.compare(options, servers, run_pair, redis_benchmark, report["collections"], say)
         if "scripts" in parts:

@@ -69,11 +69,16 @@ class Costs:
 
 
 def postgres_itself(server, seconds):
-    """pgbench with a prepared upsert, and a prepared read, for each operation."""
-    server.query("CREATE TABLE app (k bytea PRIMARY KEY, v bytea NOT NULL, expire_at bigint NOT NULL)")
+    """pgbench with a prepared upsert, or a prepared read, for each operation."""
+    server.query("CREATE TABLE app (k bytea PRIMARY KEY, v bytea NOT NULL, expire_at bigint NOT NULL);"
+                 "CREATE TABLE counter (k bytea PRIMARY KEY, n bigint NOT NULL);"
+                 "CREATE TABLE field (k bytea, f bytea, v bytea NOT NULL, PRIMARY KEY (k, f))")  # fmt: skip
     scripts = {
         "SET": f"INSERT INTO app VALUES (('key:' || :n)::bytea, '{VALUE}', 0) ON CONFLICT (k) DO UPDATE SET v = excluded.v;",
         "GET": "SELECT v FROM app WHERE k = ('key:' || :n)::bytea;",
+        "INCR": "INSERT INTO counter VALUES (('key:' || :n)::bytea, 1) ON CONFLICT (k) DO UPDATE SET n = counter.n + 1 RETURNING n;",
+        "HSET": f"INSERT INTO field VALUES (('key:' || :n)::bytea, 'field', '{VALUE}')"
+                " ON CONFLICT (k, f) DO UPDATE SET v = excluded.v RETURNING xmax = 0;",
     }
     rates = {}
     for name, text in scripts.items():
@@ -94,12 +99,15 @@ def questions(server):
 
 
 def mariadb_itself(server, seconds):
-    """mariadb-slap with an upsert, and a read, for each operation."""
+    """mariadb-slap with an upsert, or a read, for each operation."""
     server.query("CREATE DATABASE app; CREATE TABLE app.kv (k VARBINARY(255) PRIMARY KEY, v BLOB NOT NULL,"
-                 " expire_at BIGINT NOT NULL)")  # fmt: skip
+                 " expire_at BIGINT NOT NULL); CREATE TABLE app.counter (k VARBINARY(255) PRIMARY KEY, n BIGINT NOT NULL);"
+                 " CREATE TABLE app.field (k VARBINARY(255), f VARBINARY(255), v BLOB NOT NULL, PRIMARY KEY (k, f))")  # fmt: skip
     texts = {
         "SET": "INSERT INTO app.kv VALUES ('key:{}', '" + VALUE + "', 0) ON DUPLICATE KEY UPDATE v = VALUES(v)",
         "GET": "SELECT v FROM app.kv WHERE k = 'key:{}'",
+        "INCR": "INSERT INTO app.counter VALUES ('key:{}', 1) ON DUPLICATE KEY UPDATE n = n + 1",
+        "HSET": "INSERT INTO app.field VALUES ('key:{}', 'field', '" + VALUE + "') ON DUPLICATE KEY UPDATE v = VALUES(v)",
     }
     rates = {}
     asked = questions(server)
@@ -124,11 +132,15 @@ def mariadb_itself(server, seconds):
 ITSELF = {"postgres": postgres_itself, "mariadb": mariadb_itself}
 
 
+# What redis-benchmark is asked for. Its own test of HSET has all clients at one hash.
+COMMANDS = {"HSET": ["HSET", "hash:__rand_int__", "field", VALUE]}
+
+
 def benchmark(socket, name, pipeline, requests, keys=KEYS):
     """Operations a second, by redis-benchmark."""
     out = subprocess.run(
         ["redis-benchmark", "-s", socket, "-c", str(CLIENTS), "-n", str(requests), "-r", str(keys),
-         "-P", str(pipeline), "-d", str(len(VALUE)), "-t", name.lower(), "--csv"],
+         "-P", str(pipeline), "-d", str(len(VALUE)), "--csv", *COMMANDS.get(name, ["-t", name.lower()])],
         capture_output=True, text=True, timeout=600, check=True,
     ).stdout  # fmt: skip
     return float(out.strip().splitlines()[-1].split(",")[1].strip('"'))
@@ -141,7 +153,7 @@ def larder(database, data, requests):
     socket = f"{folder}/socket"
     with servers.Larder(folder, ["--unixsocket", socket], data=data, binary=BINARY) as server:
         for pipeline in (1, 16):
-            for name in ("SET", "GET"):
+            for name in ("SET", "GET", "INCR", "HSET"):
                 n = requests * (1 if pipeline == 1 else 6)
                 with Costs(database.process.pid, server.process.pid) as costs:
                     rate = benchmark(socket, name, pipeline, n)

@@ -9,6 +9,7 @@ wherever the compiler put them.
 import argparse
 import collections
 import glob
+import itertools
 import os
 import re
 import shutil
@@ -22,12 +23,21 @@ import servers
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KEYS, VALUE = 1000, b"x" * 64
 
+MSET_KEYS = 10
+new = itertools.count()
+
 COMMANDS = {
     "GET": lambda i: (b"GET", b"key:%012d" % (i % KEYS)),
     "SET": lambda i: (b"SET", b"key:%012d" % (i % KEYS), VALUE),
     "INCR": lambda i: (b"INCR", b"num:%012d" % (i % KEYS)),
     "HSET": lambda i: (b"HSET", b"myhash", b"field:%012d" % (i % KEYS), VALUE),
     "ZADD": lambda i: (b"ZADD", b"myzset", b"%d" % (i * 7919 % 100003), b"member:%012d" % (i % KEYS)),
+    "MSET": lambda i: (b"MSET", *(w for j in range(MSET_KEYS) for w in (b"key:%012d" % ((i * MSET_KEYS + j) % KEYS), VALUE))),
+    "SADD": lambda i: (b"SADD", b"myset", b"member:%012d" % next(new)),
+    "LPUSH": lambda i: (b"LPUSH", b"mylist", VALUE),
+    "RPOP": lambda i: (b"RPOP", b"longlist"),
+    "SPOP": lambda i: (b"SPOP", b"largeset"),
+    "ZPOPMIN": lambda i: (b"ZPOPMIN", b"largezset"),
     **{name: lambda i, words=words: tuple(w.replace("__rand_int__", "%012d" % (i % KEYS)).encode() for w in words)
        for name, (words, _, _) in scripts_bench.TESTS.items()},
 }
@@ -56,10 +66,17 @@ def prepare_tables(server):
         send([connection], 16, KEYS // 16 + 1, COMMANDS[name])
 
 
+# What fills the key that a pop takes from.
+POPS = {
+    "RPOP": lambda i: (b"LPUSH", b"longlist", VALUE),
+    "SPOP": lambda i: (b"SADD", b"largeset", b"member:%012d" % next(new)),
+    "ZPOPMIN": lambda i: (b"ZADD", b"largezset", b"%d" % (i * 7919 % 100003), b"member:%012d" % next(new)),
+}
+
 SHARES = {name: share for name, (_, _, share) in scripts_bench.TESTS.items()}
 
 # clients, commands at a time
-SHAPES = {"P1, one client": (1, 1), "P1, 50 clients": (50, 1), "P16, 50 clients": (50, 16)}
+SHAPES = {"P1, one client": (1, 1), "P1, 50 clients": (50, 1), "P16, 50 clients": (50, 16), "P1, 800 clients": (800, 1)}
 
 # The first that fits the source file, or the object for code that has none, is the group.
 GROUPS = [
@@ -71,7 +88,7 @@ GROUPS = [
     ("lookup", r"src/engine/cache|src/base/hash|xxhash"),
     ("reply", r"src/proto/|src/server/held"),
     ("change set", r"src/engine/"),
-    ("memtable put", r"src/journal/mem"),
+    ("memtable put", r"src/journal/mem|src/memtable/"),
     ("journal encode", r"src/journal/encoding|src/base/crc32c"),
     ("store", r"src/store/|src/journal/|src/sql/"),
     ("sockets, batches", r"src/server/|src/net/|libevent"),
@@ -222,6 +239,7 @@ def main():
     p.add_argument("--commands", type=int, default=8000, help="of each kind and shape")
     p.add_argument("--durability", default="always")
     p.add_argument("--only", action="append", choices=list(COMMANDS))
+    p.add_argument("--shape", action="append", choices=list(SHAPES))
     p.add_argument("--top", type=int, default=0, help="also the functions that cost most")
     options = p.parse_args()
     if not shutil.which("valgrind"):
@@ -233,8 +251,12 @@ def main():
         if set(kinds) & set(TABLES):
             prepare_tables(counted.server)
         for shape, (clients, pipeline) in SHAPES.items():
+            if options.shape and shape not in options.shape:
+                continue
             results = {}
             for name, command in kinds.items():
+                if name in POPS:
+                    send([servers.connect(counted.server.port)], 100, (options.commands + 3 * KEYS) // 100, POPS[name])
                 if name == "GET" or name in scripts_bench.TESTS and "GET" in name:
                     send([servers.connect(counted.server.port)], 16, KEYS // 16 + 1, COMMANDS["SET"])
                 profiles, n = measure(counted, command, clients, pipeline, options.commands // SHARES.get(name, 1))

@@ -1,4 +1,5 @@
 """Starts and stops the servers that the benchmark compares, on loopback, in temporary folders on one disk."""
+import contextlib
 import os
 import shutil
 import socket
@@ -80,6 +81,11 @@ class Server:
             self.process.wait(timeout=120)
         self.process = None
 
+    def kill(self):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(timeout=120)
+
     def rss(self):
         with open(f"/proc/{self.process.pid}/status") as f:
             for line in f:
@@ -113,3 +119,16 @@ def contestants(options, level):
         found.append(larder(options.disk, options.before, level))
         found[-1].name = f"before {level}"
     return found
+
+
+@contextlib.contextmanager
+def running(found):
+    """Starts them, and removes them whatever happened; nobody needs their data, so that they are not given time to end well."""
+    try:
+        for s in found:
+            s.start()
+        yield found
+    finally:
+        for s in found:
+            s.kill()
+            s.remove()

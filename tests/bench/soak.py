@@ -20,15 +20,15 @@ from bench import ROOT, build_load, say
 
 MB = 2**20
 KEYS, VALUE = 1_000_000, 64
-CACHE_MEMORY, PAGE_CACHE, JOURNAL_MAX = 256 * MB, 16 * MB, 64 * MB  # the defaults, given all the same
+CACHE_MEMORY, PAGE_CACHE, JOURNAL_MAX = 256 * MB, 16 * MB, 64 * MB  # less than the defaults: they are reached sooner
 
 # Beside what the options say: 8 MB of the program, its libraries and threads' stacks; 16 MB of buffers (40 clients with up to 64 KB
 # of input and output each, the batch's changes); 16 MB of the checkpoint's own connection and the index of a log of 192 MB; and what
 # jemalloc holds back of memory that was freed within the last ten seconds, which is a part of what goes through: 32 MB.
 CONSTANT = 72 * MB
 RSS_MAX = CACHE_MEMORY + PAGE_CACHE + 3 * JOURNAL_MAX + CONSTANT
-# The log is copied back whatever waits when it has 49,152 pages; a page has a header of 24 bytes, and one transaction may come on top.
-WAL_MAX = 49_152 * (4096 + 24) + 16 * MB
+# Above wal-max passes wait until SQLite's log is copied back; one of them may come on top.
+WAL_MAX = 2048 * MB + JOURNAL_MAX
 
 WRITERS = {"clients": 32, "pipeline": 16, "reads": 0, "write": "mix", "rate": 0}
 READERS = {"clients": 4, "pipeline": 1, "reads": 100, "write": "set", "rate": 100}

@@ -153,7 +153,7 @@ def test_check_finds(larder):
 
 def test_the_first_line_of_the_log(larder):
     line = larder.log_text().splitlines()[0]
-    for part in ("level=info", f"port={larder.port}", f'store="{larder.store.url}"', 'durability="always"', 'cache_memory="256mb"'):
+    for part in ("level=info", f"port={larder.port}", f'store="{larder.store.url}"', 'durability="always"', 'cache_memory="320mb"'):
         assert part in line
     assert re.match(r"ts=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z level=info msg=\"ready\" version=\d+\.\d+\.\d+ pid=", line)
 

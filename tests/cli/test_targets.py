@@ -182,6 +182,7 @@ TARGETS = {
     "test": "make test STEPS=lint",
     "torture": 'make torture ARGS="--kills 1 --only sqlite/default --clients 2"',
     "crash-long": f"{ONE_TEST.format('test_save_and_stricter')} make crash-long POINTS=2 STEP=400",
+    "numbers-long": "make numbers-long DRAWS=500",
     "databases-long": f"{ONE_TEST.format('test_a_push_is_acknowledged or test_tls_is_not_given_up')} make databases-long SECONDS=1",
     "consistency-long": f"{ONE_TEST.format('test_a_hung_replica and postgres')} make consistency-long SECONDS=1",
     "tables-long": f"{ONE_TEST.format('journal')} make tables-long OPERATIONS=100",

@@ -17,7 +17,7 @@ ROUGH = {
     "cluster-announce-hostname", "latency-tracking-info-percentiles", "notify-keyspace-events", "oom-score-adj-values",
     "proc-title-template", "bind-source-addr", "active-defrag-cycle-min", "active-defrag-cycle-max", "maxmemory-clients",
     "activedefrag", "hz", "appendonly", "cluster-announce-ip", "tls-client-cert-file", "tls-client-key-file",
-    "tls-client-key-file-pass", "tls-dh-params-file", "timeout", "tcp-keepalive", "latency-monitor-threshold",
+    "tls-client-key-file-pass", "tls-dh-params-file", "timeout", "tcp-keepalive", "shutdown-timeout", "latency-monitor-threshold",
     "client-output-buffer-limit", "tls-session-cache-timeout", "tls-ciphers", "tls-ciphersuites",
     "tls-session-caching", "tls-session-cache-size", "tls-prefer-server-ciphers", "tls-cluster", "tls-replication",
     "ignore-warnings", "maxmemory", "cluster-link-sendbuf-limit", "repl-backlog-size", "auto-aof-rewrite-min-size", "proto-max-bulk-len", "client-query-buffer-limit",

@@ -12,13 +12,13 @@ STATEMENTS = [
     re.compile(r"\(`([a-z][a-z-]+)`, (\d[\d.]* ?[a-zA-Z]*)\)"),
     re.compile(r"`([a-z][a-z-]+)` (\d[\d.]* ?(?:ms|s|kb|mb|gb|KiB|MiB|MB|GB))\b"),
 ]
-# .It Fl \-cache-memory Ar size / How much memory ..., 256mb by default.
+# .It Fl \-cache-memory Ar size / How much memory ..., 320mb by default.
 IN_THE_MAN_PAGE = re.compile(r"\.It Fl \\-([a-z-]+) Ar (?:number|size)\n[^;]*?[ ,;](\d+[a-z]*) by default")
 
 
 def defaults():
     text = servers.run(["config"]).stdout
-    return dict(re.findall(r"^([a-z][a-z-]+) (.+)$", text, re.MULTILINE))
+    return dict(re.findall(r"^(?:# (?=\S+ \d+[kmg]b$))?([a-z][a-z-]+) (.+)$", text, re.MULTILINE))
 
 
 def plain(value):

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 LONG = os.environ.get("LARDER_LONG") == "1"
-SIZES = [1, 2, 127, 128, 129, 1023, 1024, 1025, 4095, 4096, 4097, 10_000] + ([100_000] if LONG else [])
+SIZES = [1, 128, 129, 1024, 1025, 4096, 4097, 10_000] + ([2, 127, 1023, 4095, 100_000] if LONG else [])
 QUICK = ["--durability", "everysec"]
 SETTINGS = {"default": QUICK, "uncached": [*QUICK, "--cache-memory", "0", "--page-cache", "256kb"]}
 
@@ -210,6 +210,14 @@ def test_a_scan_misses_nothing_that_stays(size, take, server):
             assert there <= seen, f"{len(there - seen)} of {len(there)} missed"
 
 
+def test_one_page_for_all_though_numbers_are_missing(client):
+    members = names(5000)
+    client("SADD", "holes", *members)
+    client("SREM", "holes", *members[:10], *members[2000:3000])
+    cursor, found = client("SSCAN", "holes", 0, "COUNT", 100_000)
+    assert cursor == b"0" and sorted(found) == sorted(members[10:2000] + members[3000:])
+
+
 def test_a_scan_beside_writers(larder, client):
     """The same with writers that do not wait for the pages."""
     stay = names(20_000, b"stay:")
@@ -270,3 +278,30 @@ def test_popping_is_fair(client):
     for reply in client.pipeline(round_ * 2000)[2::3]:
         left[reply.value] += 1
     assert all(140 <= n <= 260 for n in left.values()), left
+
+
+def test_members_of_a_large_set_that_came_some_other_way(fleet):
+    """The server knows which names a set that outgrew memory can have; one that another process, COPY, a popped and
+    added member, or a run before this one has brought is found all the same."""
+    larder = fleet.larder(*QUICK)
+    with larder.connect() as c:
+        add(c, "set", names(6000))
+        assert c("SADD", "set", "mine", "member:5", "other") == 2
+        c("SAVE")
+        larder.store.query(
+            "INSERT INTO larder_set (id, member, ord) SELECT id, ?, size FROM larder_key WHERE key = ?", b"theirs", b"set"
+        )
+        larder.store.query("UPDATE larder_key SET size = size + 1, version = version + 1 WHERE key = ?", b"set")
+        assert c("SADD", "set", "theirs", "mine", "new") == 1
+        assert c("SCARD", "set") == 6004
+        popped = c("SPOP", "set", 10)
+        assert c("SADD", "set", *popped, *popped) == 10
+        assert c("COPY", "set", "copy") == 1
+        assert c("SADD", "copy", "theirs", "member:17", *popped) == 0
+        assert c("SMISMEMBER", "copy", "new", "mine", "none") == [1, 1, 0]
+    larder.stop()
+    larder.check()
+    larder.start()
+    with larder.connect() as c:
+        assert c("SADD", "set", "theirs", "member:17", *popped) == 0
+        assert c("SCARD", "set") == 6004

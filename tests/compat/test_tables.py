@@ -9,7 +9,8 @@ import sqlite3
 
 import pytest
 
-from harness import tables, wait
+from crash import power
+from harness import servers, store, tables, wait
 from harness.resp import ServerError, encode
 
 START = 4_100_000_000_000  # milliseconds: later than real time
@@ -597,45 +598,73 @@ def test_many_rows_in_one_batch(client, server):
 
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize("journal", ["64mb", "0"])
-def test_a_commit_that_fails_leaves_nothing(fleet, journal):
+def test_a_commit_that_fails_leaves_nothing(fleet):
     """Another process holds the database: what was done in memory is undone, row and entries."""
-    server = fleet.larder("--sweep", "no", "--busy-timeout", "50ms", "--journal-max", journal)
+    server = fleet.larder("--sweep", "no", "--busy-timeout", "50ms", "--journal-max", "0")
     with server.connect() as c, contextlib.closing(sqlite3.connect(server.store.path, isolation_level=None)) as locker:
-        c("TABLE.CREATE", "t", "k INTEGER PRIMARY KEY, v TEXT UNIQUE")
-        c("ROW.PUT", "t", *fields(k=1, v="a"))
-        before = c("ROW.GET", "t", 1, "WITHVER")
+        before = one_row(c)
         locker.execute("BEGIN IMMEDIATE")
-        assert c.error("ROW.UPDATE", "t", "KEY", 1, *fields(v="b")).startswith("TRYAGAIN ")
-        assert c.error("ROW.PUT", "t", *fields(k=2, v="c")).startswith("TRYAGAIN ")
-        locker.execute("ROLLBACK")
-        assert c("ROW.GET", "t", 1, "WITHVER") == before and c("ROW.GET", "t", 2) is None
-        assert c("ROW.PUT", "t", *fields(k=3, v="b")) == c("ROW.PUT", "t", *fields(k=4, v="c")) == 1
+        refused_and_undone(c, before, ["TRYAGAIN"], lambda: locker.execute("ROLLBACK"))
         assert tables.check(server.store) == (3, 3)
 
 
 @pytest.mark.sqlite
-def test_nobody_is_told_of_a_row_that_is_not_durable(fleet):
-    """The table's key row does not change with its rows, so the ticket of a reply is that of the table's last row."""
-    server = fleet.larder("--sweep", "no")
+def test_a_group_that_fails_leaves_nothing(fleet, tmp_path):
+    """The same with a log that cannot be synced: not even the lock of another process stops what is in it."""
+    files, flag = tmp_path / "files", tmp_path / "flag"
+    files.mkdir()
+    env = power.recorded(files, CRASH_FAIL_SYNC=flag)
+    server = fleet.new(servers.Larder, "--sweep", "no", data=store.SqliteStore(files), env=env).start()
+    with server.connect() as c:
+        before = one_row(c)
+        flag.write_text(power.REDO)
+        refused_and_undone(c, before, ["UNCERTAIN", "MISCONF", "IOERR"], flag.unlink)
+        assert c("SAVE") == b"OK"
+        assert tables.check(server.store) == (3, 3)
+
+
+def one_row(c):
+    c("TABLE.CREATE", "t", "k INTEGER PRIMARY KEY, v TEXT UNIQUE")
+    c("ROW.PUT", "t", *fields(k=1, v="a"))
+    return c("ROW.GET", "t", 1, "WITHVER")
+
+
+def refused_and_undone(c, before, words, mend):
+    for command in (["ROW.UPDATE", "t", "KEY", 1, *fields(v="b")], ["ROW.PUT", "t", *fields(k=2, v="c")]):
+        assert c.error(*command).split()[0] in words
+    mend()
+    assert c("ROW.GET", "t", 1, "WITHVER") == before and c("ROW.GET", "t", 2) is None
+    third = ["ROW.PUT", "t", *fields(k=3, v="b")]
+    wait.until(lambda: not (reply := c.call(*third)).is_error and reply.plain() == 1, "writes work again")
+    assert c("ROW.PUT", "t", *fields(k=4, v="c")) == 1
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("journal", ["0", "64kb"])
+def test_nobody_is_told_of_a_row_that_is_not_durable(fleet, journal):
+    """The table's key row does not change with its rows, so the ticket of a reply is that of the table's last row. Without a
+    journal, or when it is too large for that, a row is durable in the tables alone, whose lock another process has."""
+    server = fleet.larder("--sweep", "no", "--journal-max", journal, "--busy-timeout", "30s")
+    large = "x" * 40_000
     with server.connect() as writer, server.connect() as reader, server.connect() as other:
         for table in "tu":
-            writer("TABLE.CREATE", table, "k INTEGER PRIMARY KEY, v TEXT, INDEX by_v (v)")
+            writer("TABLE.CREATE", table, "k INTEGER PRIMARY KEY, v TEXT, w TEXT, INDEX by_v (v)")
             writer("ROW.PUT", table, *fields(k=1, v="old"))
         writer("ROW.GET", "t", 1)  # it is in the cache
+        assert writer("SAVE") == b"OK"
         with contextlib.closing(sqlite3.connect(server.store.path, timeout=30)) as locker:
             locker.execute("BEGIN IMMEDIATE")
-            writer.send(encode(["ROW.PUT", "t", *fields(k=1, v="new")]))
+            writer.send(encode(["ROW.PUT", "t", *fields(k=1, v="new", w=large)]))
             wait.until(lambda: b"cmdstat_row.put:calls=3" in other("INFO", "commandstats"), "it has run")
-            for command in (["ROW.GET", "t", 1], ["ROW.GET", "t", 2], ["ROW.QUERY", "t", "INDEX", "by_v"]):
+            for command in (["ROW.GET", "t", 1, "FIELDS", 2, "k", "v"], ["ROW.GET", "t", 2], ["ROW.QUERY", "t", "INDEX", "by_v"]):
                 reader.send(encode(command))
-            assert other("ROW.GET", "u", 1) == [b"k", 1, b"v", b"old"]
+            assert other("ROW.GET", "u", 1, "FIELDS", 2, "k", "v") == [b"k", 1, b"v", b"old"]
             assert writer.read_available(0.2) == reader.read_available(0.2) == (b"", False)
             locker.execute("ROLLBACK")
         assert writer.read().plain() == 0
         assert reader.read().plain() == [b"k", 1, b"v", b"new"]
         assert reader.read().plain() is None
-        assert reader.read().plain()[0] == [[b"k", 1, b"v", b"new"]]
+        assert reader.read().plain()[0] == [[b"k", 1, b"v", b"new", b"w", large.encode()]]
 
 
 @pytest.mark.sqlite

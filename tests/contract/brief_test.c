@@ -51,17 +51,7 @@ static void look(struct store *s)
 
 static void put(struct store *s, const char *key, const char *value, int64_t version)
 {
-    struct key_row k = string_row(zero, slice_str(key), slice_str(value));
-    struct key_ref ref = {zero, k.key};
-    struct rows r = {0};
-    const struct store_declared d = {.keys = &ref, .nkeys = 1, .fn = add_key, .arg = &r};
-    struct changes c = {.keys = &k, .nkeys = 1};
-    CHECK_OK(store_begin(s, STORE_WRITE, &d, NULL, &err), &err);
-    k.version = version;
-    k.seq = r.nkeys ? r.keys[0].seq : 0;
-    CHECK_OK(store_apply(s, &c, &err), &err);
-    CHECK_OK(store_commit(s, &err), &err);
-    rows_release(&r);
+    put_locked(s, zero, key, value, version);
 }
 
 /* Begins one on a that declares these keys, up to a NULL; their rows are in `seen`. */

@@ -23,7 +23,8 @@
 static struct {
     char folder[128];
     char path[160];
-    char url[512]; /* of the store: the path, or a database server and a prefix that nobody has used */
+    char url[512]; /* of the store: the path, or a database server and a prefix or database that nobody has
+                      used */
 } place;
 
 /* The URL of a database server, when the tests are to run over one. */
@@ -47,6 +48,25 @@ static inline void leave_place(void)
     place.folder[0] = '\0';
 }
 
+/* On MariaDB every place is a database: what a server asks about its tables is answered from all that a
+   database has. */
+static inline void new_database(const char *server, int number)
+{
+    const struct remote_options o = {.url = server, .connect_ms = 10000, .timeout_ms = 60000};
+    const char *host = strstr(server, "://") + 3, *name = strchr(host, '/') + 1, *rest = strchrnul(name, '?');
+    struct remote *c;
+    struct error err;
+    char text[128];
+    snprintf(text, sizeof text, "CREATE DATABASE t%ld_%d", (long)getpid(), number);
+    if (remote_open(&o, &c, &err) != ST_OK || remote_script(c, text, &err) != ST_OK) {
+        fprintf(stderr, "%s: %s\n", text, err.text);
+        exit(EXIT_FAILURE);
+    }
+    remote_close(c);
+    snprintf(place.url, sizeof place.url, "%.*st%ld_%d%s", (int)(name - server), server, (long)getpid(),
+             number, rest);
+}
+
 /* A new empty folder for the next test. */
 static inline void new_place(void)
 {
@@ -61,7 +81,9 @@ static inline void new_place(void)
     snprintf(place.path, sizeof place.path, "%s/larder.db", place.folder);
     static int number;
     const char *server = server_url();
-    if (server)
+    if (server && strncmp(server, "mysql", 5) == 0)
+        new_database(server, ++number);
+    else if (server)
         snprintf(place.url, sizeof place.url, "%s%cprefix=t%ld_%d_", server, strchr(server, '?') ? '&' : '?',
                  (long)getpid(), ++number);
     else
@@ -250,6 +272,24 @@ static inline void rows_release(struct rows *r)
     *r = (struct rows){0};
 }
 
+/* A transaction that declares a key, and writes its row. */
+static inline void put_locked(struct store *s, uint32_t db, const char *key, const char *value,
+                              int64_t version)
+{
+    struct key_row k = string_row(db, slice_str(key), slice_str(value));
+    struct key_ref ref = {db, k.key};
+    struct rows r = {0};
+    struct error err;
+    const struct store_declared d = {.keys = &ref, .nkeys = 1, .fn = add_key, .arg = &r};
+    struct changes c = {.keys = &k, .nkeys = 1};
+    CHECK_OK(store_begin(s, STORE_WRITE, &d, NULL, &err), &err);
+    k.version = version;
+    k.seq = r.nkeys ? r.keys[0].seq : 0;
+    CHECK_OK(store_apply(s, &c, &err), &err);
+    CHECK_OK(store_commit(s, &err), &err);
+    rows_release(&r);
+}
+
 /* The row under a key into r: whether there is one. */
 static inline bool get_key(struct store *s, uint32_t db, struct slice key, struct rows *r)
 {
@@ -258,6 +298,22 @@ static inline bool get_key(struct store *s, uint32_t db, struct slice key, struc
     size_t before = r->nkeys;
     CHECK_OK(store_get_keys(s, &ref, 1, add_key, r, &err), &err);
     return r->nkeys > before;
+}
+
+/* Keys of tests that number them. */
+static inline const char *key_name(int i)
+{
+    static char text[16];
+    snprintf(text, sizeof text, "key%d", i);
+    return text;
+}
+
+static inline bool has_numbered(struct store *s, int i)
+{
+    struct rows r = {0};
+    bool found = get_key(s, 0, slice_str(key_name(i)), &r);
+    rows_release(&r);
+    return found;
 }
 
 #endif

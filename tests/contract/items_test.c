@@ -96,6 +96,30 @@ static void expect_count(struct item_scan q, int64_t want)
     CHECK_EQ(n, want);
 }
 
+/* Those that there are, in the order asked, some of them twice; until the callback has seen enough. */
+static void items_by_their_numbers(void)
+{
+    struct item_row rows[5];
+    for (int i = 0; i < 5; i++)
+        rows[i] = (struct item_row){.ref = {.table = ITEM_HASH, .id = 1, .name = slice_of(&"abcde"[i], 1)},
+                                    .ord = 10 * i};
+    struct changes c = {.items = rows, .nitems = 5};
+    REQUIRE_OK(apply_now(s, &c, &err), &err);
+    const int64_t ords[] = {30, 5, 0, 41, 30, 40};
+    struct item_scan q = {.table = ITEM_HASH, .id = 1, .order = ITEMS_BY_ORD, .ords = ords, .nords = 6};
+    expect_items(q, "dade");
+    q.nords = 2;
+    expect_items(q, "d");
+    q.id = 2;
+    expect_items(q, "");
+    struct item_ref gone = rows[3].ref;
+    c = (struct changes){.gone = &gone, .ngone = 1};
+    REQUIRE_OK(apply_now(s, &c, &err), &err);
+    q.id = 1;
+    q.nords = 6;
+    expect_items(q, "ae");
+}
+
 static void scans_of_items(void)
 {
     struct item_row rows[15];
@@ -451,6 +475,7 @@ static void all(void)
 {
     CONTRACT(items_come_back);
     CONTRACT(items_are_replaced_and_removed);
+    CONTRACT(items_by_their_numbers);
     CONTRACT(scans_of_items);
     CONTRACT(scans_by_score);
     CONTRACT(hashes_end_with_their_fields);

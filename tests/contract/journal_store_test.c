@@ -68,25 +68,15 @@ static void pause_a_moment(void)
 
 /* ---- writing ---- */
 
-static const char *name_of(int i)
-{
-    static char text[16];
-    snprintf(text, sizeof text, "key%d", i);
-    return text;
-}
-
 static bool has(int i)
 {
-    struct rows r = {0};
-    bool found = get_key(s, 0, slice_str(name_of(i)), &r);
-    rows_release(&r);
-    return found;
+    return has_numbered(s, i);
 }
 
 /* Two rows in each commit: the key, and a member of a set. */
 static enum status put(int i)
 {
-    struct key_row k = string_row(0, slice_str(name_of(i)), SLICE("v"));
+    struct key_row k = string_row(0, slice_str(key_name(i)), SLICE("v"));
     struct item_row m = {.ref = {.table = ITEM_SET, .id = 1, .name = k.key}, .ord = i, .fresh = true};
     struct changes c = {.keys = &k, .nkeys = 1, .items = &m, .nitems = 1};
     return apply_now(s, &c, &err);
@@ -94,7 +84,7 @@ static enum status put(int i)
 
 static bool has_member(int i)
 {
-    struct item_ref ref = {.table = ITEM_SET, .id = 1, .name = slice_str(name_of(i))};
+    struct item_ref ref = {.table = ITEM_SET, .id = 1, .name = slice_str(key_name(i))};
     struct rows r = {0};
     CHECK_OK(store_get_items(s, &ref, 1, add_item, &r, &err), &err);
     bool found = r.nitems > 0;
@@ -589,7 +579,7 @@ static void take_back(int64_t applied)
 
 static void put_lazily(int i)
 {
-    struct key_row k = string_row(0, slice_str(name_of(i)), SLICE("v"));
+    struct key_row k = string_row(0, slice_str(key_name(i)), SLICE("v"));
     struct changes c = {.keys = &k, .nkeys = 1};
     CHECK_OK(store_begin(s, STORE_WRITE_LAZY, NULL, NULL, &err), &err);
     CHECK_OK(store_apply(s, &c, &err), &err);

@@ -4,6 +4,7 @@
    merge_test [STEPS [SEED]]: what is printed first repeats a run. */
 #include "contract/fixture.h"
 #include "contract/model.h"
+#include "engine/order/window.h"
 #include "journal/merge.h"
 
 #define STEPS 2500
@@ -31,6 +32,9 @@ static struct {
 
 static struct error err;
 
+/* Of the sorted sets: what the engine knows of their ends. */
+static struct window windows[IDS][2];
+
 #define ACTIVE w.l.mem[0]
 #define FROZEN w.l.mem[1]
 
@@ -51,20 +55,20 @@ static void fail_at(const char *what, int line)
 /* Whether the tables will not have the row once the frozen table is in them; sometimes nobody knows. */
 static bool key_is_fresh(uint32_t db, int n)
 {
-    if (memtable_key(ACTIVE, db, names[n]))
+    struct mem_key k;
+    if (memtable_has_key(ACTIVE, db, names[n]))
         return chance(50); /* it knows itself */
-    const struct mem_key *k = FROZEN ? memtable_key(FROZEN, db, names[n]) : NULL;
-    bool fresh = k ? k->row.type == ROW_NONE : !key_at(&w.tables, db, n)->there;
+    bool frozen = FROZEN && memtable_key(FROZEN, db, names[n], &k);
+    bool fresh = frozen ? k.row.type == ROW_NONE : !key_at(&w.tables, db, n)->there;
     return fresh && chance(80);
 }
 
+/* What readers do not see is gone by a state, or by a range that comes before the row. */
 static bool item_is_fresh(const struct item_ref *ref)
 {
-    if (memtable_item(ACTIVE, ref))
+    if (memtable_has_item(ACTIVE, ref))
         return chance(50);
-    const struct mem_item *i = FROZEN ? memtable_item(FROZEN, ref) : NULL;
-    bool fresh = i ? i->gone : !item_at(&w.tables, ref->table, ref->id, place_of(ref))->there;
-    return fresh && chance(80);
+    return !item_at(&w.now, ref->table, ref->id, place_of(ref))->there && chance(80);
 }
 
 static enum status note_seq(void *arg, const struct key_row *row)
@@ -78,11 +82,9 @@ static int64_t known_seq(uint32_t db, int n)
 {
     int64_t seq = 0;
     struct key_ref ref = {db, names[n]};
-    const struct mem_key *k = memtable_key(ACTIVE, db, names[n]);
-    if (!k && FROZEN)
-        k = memtable_key(FROZEN, db, names[n]);
-    if (k)
-        return k->row.seq;
+    struct mem_key k;
+    if (memtable_key(ACTIVE, db, names[n], &k) || (FROZEN && memtable_key(FROZEN, db, names[n], &k)))
+        return k.row.seq;
     CHECK_OK(merge_get_keys(&w.l, &ref, 1, note_seq, &seq, &err), &err);
     return seq;
 }
@@ -104,6 +106,7 @@ static void put_key(uint32_t db, int n)
         k.id = db == 0 && n < IDS ? n + 1 : IDS;
         k.size = fields_of(&w.now, k.id);
         k.first = any_moment();
+        k.numbers = roll(2) ? 0 : k.size + 1 + roll(1000);
     } else if (k.type == ROW_STRING || k.type == ROW_TABLE) {
         k.value = any_value();
         k.id = k.type == ROW_TABLE ? 100 + n : 0;
@@ -138,6 +141,21 @@ static void touch_owners(int64_t id)
     }
 }
 
+/* A member is at its place now, or (there is false) about to leave it. */
+static void tell_windows(const struct item_row *row, bool there)
+{
+    for (int end = 0; row->ref.table == ITEM_ZSET && end < 2; end++) {
+        struct window *win = &windows[row->ref.id - 1][end];
+        (there ? window_put : window_remove)(win, row->score, row->ref.name);
+    }
+}
+
+static void drop_windows(void)
+{
+    for (int i = 0; i < 2 * IDS; i++)
+        window_release(&windows[i / 2][i % 2]);
+}
+
 static void change_item(void)
 {
     enum item_table t = (enum item_table)roll(ITEM_TABLES);
@@ -145,6 +163,8 @@ static void change_item(void)
     int n = (int)roll(NAMES);
     struct model_item *i = item_at(&w.now, t, id + 1, n);
     struct item_row row = {.ref = ref_of(t, id, n)};
+    if (i->there)
+        tell_windows(&i->row, false);
     if (chance(30)) {
         memtable_del_item(ACTIVE, &row.ref, ++w.ticket);
         i->there = false;
@@ -161,36 +181,105 @@ static void change_item(void)
         if (t == ITEM_ZSET)
             gaps_put(w.l.gaps, &row);
         *i = (struct model_item){true, row};
+        tell_windows(&row, true);
     }
     if (item_has(t, COLUMN_EXPIRY))
         touch_owners(id + 1);
 }
 
-struct popped {
-    struct item_ref ref;
-    bool found;
-};
-
-static enum status note_popped(void *arg, const struct item_row *row)
+static enum status read_ahead(void *arg, const struct item_row *row)
 {
-    struct popped *p = arg;
-    p->ref = ref_of(ITEM_ZSET, row->ref.id - 1, place_of(&row->ref));
-    p->found = true;
+    window_add(arg, row->score, row->ref.name);
     return ST_OK;
 }
 
-/* From an end of a sorted set, several in a row: what is pending hides more and more rows of the tables. */
+/* What is behind the mark of a window: as coll_ends.c asks for it. */
+static void fill_window(struct window *win, struct item_scan q)
+{
+    char name[sizeof long_name + 1];
+    size_t had = win->n;
+    q.limit = 1 + (uint32_t)roll(4);
+    if (win->mark && win->reverse) {
+        q.has_max = q.below_max = true;
+        q.max_score = win->mark->score;
+        q.max_name = window_name(win->mark);
+    } else if (win->mark) {
+        q.has_min = true;
+        q.min_score = win->mark->score;
+        memcpy(name, win->mark->name, win->mark->nname);
+        name[win->mark->nname] = '\0'; /* the first name behind it */
+        q.min_name = slice_of(name, win->mark->nname + 1);
+    }
+    CHECK_OK(merge_scan_items(&w.l, &q, read_ahead, win, &err), &err);
+    window_raise(win, win->n - had < q.limit);
+}
+
+/* From an end of a sorted set, several in a row: what is pending hides more and more rows of the tables. The
+   window at that end says what goes, and it has to be the model's first. */
 static void pop(void)
 {
     struct item_scan q = {
         .table = ITEM_ZSET, .id = 1 + roll(IDS), .order = ITEMS_BY_SCORE, .reverse = chance(50), .limit = 1};
+    struct window *win = &windows[q.id - 1][q.reverse];
     for (int64_t n = roll(4); n >= 0; n--) {
-        struct popped p = {0};
-        CHECK_OK(merge_scan_items(&w.l, &q, note_popped, &p, &err), &err);
-        if (!p.found)
+        struct item_row want[NAMES];
+        size_t there = expect_items(&w.now, &q, want);
+        if (win->n == 0 && !win->whole)
+            fill_window(win, q);
+        SAME((win->n == 0) == (there == 0));
+        if (win->n == 0 || there == 0)
             return;
-        memtable_del_item(ACTIVE, &p.ref, ++w.ticket);
-        item_at(&w.now, ITEM_ZSET, q.id, place_of(&p.ref))->there = false;
+        const struct window_item *first = window_at(win, 0);
+        SAME(first->score == want[0].score && slice_eq(window_name(first), want[0].ref.name));
+        tell_windows(&want[0], false);
+        struct item_ref ref = ref_of(ITEM_ZSET, q.id - 1, place_of(&want[0].ref));
+        memtable_del_item(ACTIVE, &ref, ++w.ticket);
+        item_at(&w.now, ITEM_ZSET, q.id, place_of(&ref))->there = false;
+    }
+}
+
+/* Everything between two places, which need not be anybody's. */
+static struct item_range any_range(void)
+{
+    static const enum item_table tables[] = {ITEM_CHUNK, ITEM_LIST, ITEM_ZBLOCK, ITEM_ZSET, ITEM_ZSET};
+    struct item_range r = {.table = tables[roll(5)], .id = 1 + roll(IDS), .order = ITEMS_BY_POS};
+    if (!item_named(r.table)) {
+        r.min = chance(10) ? INT64_MIN : POS(roll(NAMES));
+        r.max = chance(10) ? INT64_MAX : r.min < POS(0) ? POS(roll(NAMES)) : r.min + roll(NAMES);
+        return r;
+    }
+    size_t a = (size_t)roll(sizeof scores / sizeof scores[0]),
+           b = (size_t)roll(sizeof scores / sizeof scores[0]);
+    struct slice x = names[roll(NAMES)], y = names[roll(NAMES)];
+    r.order = ITEMS_BY_SCORE;
+    r.min_score = scores[a < b ? a : b];
+    r.max_score = scores[a < b ? b : a];
+    bool ordered = r.min_score < r.max_score || compare_bytes(x, y) <= 0;
+    r.min_name = ordered ? x : y;
+    r.max_name = ordered ? y : x;
+    return r;
+}
+
+static bool is_inside(const struct item_range *r, const struct item_row *i)
+{
+    if (r->order == ITEMS_BY_POS)
+        return i->ref.pos >= r->min && i->ref.pos <= r->max;
+    if (i->score < r->min_score || i->score > r->max_score)
+        return false;
+    return (i->score > r->min_score || compare_bytes(i->ref.name, r->min_name) >= 0) &&
+           (i->score < r->max_score || compare_bytes(i->ref.name, r->max_name) <= 0);
+}
+
+static void remove_range(void)
+{
+    struct item_range r = any_range();
+    memtable_put_range(ACTIVE, &r);
+    for (int n = 0; n < NAMES; n++) {
+        struct model_item *i = item_at(&w.now, r.table, r.id, n);
+        if (i->there && is_inside(&r, &i->row)) {
+            tell_windows(&i->row, false);
+            i->there = false;
+        }
     }
 }
 
@@ -220,8 +309,10 @@ static void change(void)
         put_key(db, n);
     else if (what < 50)
         del_key(db, n);
-    else if (what < 90)
+    else if (what < 86)
         change_item();
+    else if (what < 90)
+        remove_range();
     else if (what < 95)
         pop();
     else
@@ -253,6 +344,7 @@ static void undo(void)
     int to = (int)roll(w.nmarks);
     memtable_undo(ACTIVE, w.marks[to].mark);
     gaps_clear(w.l.gaps);
+    drop_windows();
     w.now = w.marks[to].state;
     w.nmarks = to + 1;
 }
@@ -400,10 +492,9 @@ static void apply_slice(void)
 
 static int64_t ticket_of(const struct key_row *k)
 {
-    const struct mem_key *m = ACTIVE ? memtable_key(ACTIVE, k->db, k->key) : NULL;
-    if (!m && FROZEN)
-        m = memtable_key(FROZEN, k->db, k->key);
-    return m ? k->ticket : 0;
+    bool known = (ACTIVE && memtable_has_key(ACTIVE, k->db, k->key)) ||
+                 (FROZEN && memtable_has_key(FROZEN, k->db, k->key));
+    return known ? k->ticket : 0;
 }
 
 static enum status found_key(void *arg, const struct key_row *k)
@@ -641,6 +732,8 @@ static void behaves_like_the_model(void)
     REQUIRE_OK(store_open(&o, &w.l.tables, &err), &err);
     ACTIVE = memtable_new(0);
     w.l.gaps = gaps_new(1);
+    for (int i = 0; i < IDS; i++)
+        windows[i][1].reverse = true;
     for (w.steps = 1; w.steps <= steps_wanted && !check.checks_failed; w.steps++) {
         one_step();
         compare_all();
@@ -649,6 +742,7 @@ static void behaves_like_the_model(void)
     memtable_free(ACTIVE);
     memtable_free(FROZEN);
     gaps_free(w.l.gaps);
+    drop_windows();
     store_close(w.l.tables);
 }
 

@@ -129,8 +129,8 @@ static inline bool same_item(const struct item_row *a, const struct item_row *b)
 static inline bool same_key(const struct key_row *a, const struct key_row *b)
 {
     return a->seq == b->seq && a->db == b->db && slice_eq(a->key, b->key) && a->type == b->type &&
-           a->id == b->id && a->size == b->size && a->first == b->first && slice_eq(a->value, b->value) &&
-           a->version == b->version && a->expire_at == b->expire_at;
+           a->id == b->id && a->size == b->size && a->first == b->first && a->numbers == b->numbers &&
+           slice_eq(a->value, b->value) && a->version == b->version && a->expire_at == b->expire_at;
 }
 
 /* ---- what scans hand out ---- */

@@ -5,6 +5,7 @@
 #include "admin/check.h"
 #include "contract/fixture.h"
 #include "sql/sqlite.h"
+#include "store/journal_rows.h"
 #include "store/sqlite/schema.h"
 
 extern char **environ;
@@ -219,6 +220,49 @@ static void checkpoints_are_no_change(void)
     free(big);
 }
 
+static void put_many(int from, int to)
+{
+    static char big[60000];
+    CHECK_OK(store_begin(s, STORE_WRITE_LAZY, NULL, NULL, &err), &err);
+    for (int i = from; i < to; i++) {
+        struct key_row k = string_row(0, slice_of(&i, sizeof i), slice_of(big, sizeof big));
+        struct changes c = {.keys = &k, .nkeys = 1};
+        CHECK_OK(store_apply(s, &c, &err), &err);
+    }
+    CHECK_OK(store_commit(s, &err), &err);
+}
+
+/* Nothing but a checkpoint makes the log short: neither its length nor a commit. A process that reads an old
+   state keeps it long, and what it reads is still there; when it has ended the next checkpoint is enough. */
+static void bulk_is_checkpointed_when_asked(void)
+{
+    sqlite3 *db = NULL;
+    struct store_info info = {0};
+    open_store();
+    REQUIRE_OK(store_write_in_bulk(s, NULL, NULL, &err), &err);
+    put_many(0, 700); /* more pages than the background would wait for */
+    put_many(700, 701);
+    uint64_t grown = store_wal_bytes(s);
+    CHECK(grown > 700 * UINT64_C(60000));
+    CHECK_EQ(sqlite3_open(place.path, &db), SQLITE_OK);
+    CHECK_EQ(sqlite3_exec(db, "BEGIN; SELECT count(*) FROM larder_key", NULL, NULL, NULL), SQLITE_OK);
+    put_many(701, 702);
+    CHECK_OK(store_checkpoint(s, &err), &err);
+    CHECK(store_wal_bytes(s) > grown);
+    CHECK_EQ(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    CHECK_OK(store_checkpoint(s, &err), &err);
+    CHECK_EQ(store_wal_bytes(s), 0);
+    put_many(702, 703); /* from the log's beginning again */
+    CHECK(store_wal_bytes(s) < 1 << 20);
+    CHECK_OK(store_info(s, &info, &err), &err);
+    CHECK(info.bytes > 700 * UINT64_C(60000));
+    close_store();
+    open_store();
+    CHECK_EQ(outside_i64("SELECT count(*) FROM larder_key"), 703);
+    close_store();
+}
+
 static void a_held_lock_is_busy(void)
 {
     sqlite3 *db = NULL;
@@ -272,11 +316,11 @@ static void a_newer_version_is_refused(void)
         o.read_only = i == 1;
         CHECK_EQ(store_open(&o, &s, &err), ST_NEWER);
         CHECK(strstr(err.text, "version 99") != NULL);
-        CHECK(strstr(err.text, " 2") != NULL);
+        CHECK(strstr(err.text, " 4") != NULL);
     }
     bool ok;
     CHECK_EQ(store_check(place.path, stdout, &ok, &err), ST_NEWER);
-    outside("UPDATE larder_meta SET value = 2 WHERE name = 'schema_version'");
+    outside("UPDATE larder_meta SET value = 4 WHERE name = 'schema_version'");
     open_store();
     struct rows r = {0};
     CHECK(get_key(s, 0, SLICE("k"), &r));
@@ -287,9 +331,11 @@ static void a_newer_version_is_refused(void)
 static const struct schema_step next_steps[] = {
     {1, "this is never run"},
     {2, "nor is this"},
-    {3, "ALTER TABLE larder_db ADD COLUMN note TEXT; UPDATE larder_db SET note = 'x'"},
-    {4, "CREATE TABLE larder_new (a INTEGER) STRICT; INSERT INTO larder_new VALUES (7)"},
-    {5, "CREATE TABLE larder_other (a INTEGER) STRICT; INSERT INTO nowhere VALUES (7)"},
+    {3, "nor this"},
+    {4, "nor this one"},
+    {5, "ALTER TABLE larder_db ADD COLUMN note TEXT; UPDATE larder_db SET note = 'x'"},
+    {6, "CREATE TABLE larder_new (a INTEGER) STRICT; INSERT INTO larder_new VALUES (7)"},
+    {7, "CREATE TABLE larder_other (a INTEGER) STRICT; INSERT INTO nowhere VALUES (7)"},
 };
 
 static void migrations_are_all_or_nothing(void)
@@ -301,15 +347,15 @@ static void migrations_are_all_or_nothing(void)
     struct sqlite *c = NULL;
     int64_t version = -1;
     REQUIRE_OK(sqlite_open(&o, &c, &err), &err);
-    CHECK(schema_migrate(c, next_steps, 5, &err) != ST_OK);
+    CHECK(schema_migrate(c, next_steps, 7, &err) != ST_OK);
     CHECK_OK(schema_read_version(c, &version, &err), &err);
-    CHECK_EQ(version, 2);
+    CHECK_EQ(version, SCHEMA_VERSION);
     CHECK(sqlite_exec(c, "SELECT note FROM larder_db", &err) != ST_OK);
-    CHECK_OK(schema_migrate(c, next_steps, 4, &err), &err);
+    CHECK_OK(schema_migrate(c, next_steps, 6, &err), &err);
     CHECK_OK(schema_read_version(c, &version, &err), &err);
-    CHECK_EQ(version, 4);
-    CHECK_OK(schema_migrate(c, next_steps, 4, &err), &err); /* nothing left to do */
-    CHECK_EQ(schema_migrate(c, next_steps, 3, &err), ST_NEWER);
+    CHECK_EQ(version, 6);
+    CHECK_OK(schema_migrate(c, next_steps, 6, &err), &err); /* nothing left to do */
+    CHECK_EQ(schema_migrate(c, next_steps, 5, &err), ST_NEWER);
     sqlite_close(c);
     CHECK_EQ(outside_i64("SELECT a FROM larder_new"), 7);
     CHECK_EQ(outside_i64("SELECT count(*) FROM larder_db WHERE note = 'x'"), DATABASES);
@@ -342,6 +388,39 @@ static void version_1_is_migrated(void)
         outside_i64("SELECT count(*) FROM larder_row") + outside_i64("SELECT count(*) FROM larder_entry"), 0);
     CHECK_EQ(outside_i64("SELECT count(*) FROM larder_keys WHERE key = 'k' AND type = 'string'"), 1);
     CHECK_EQ(outside_i64("SELECT count(*) FROM larder_keys WHERE key = 't' AND type = 'table'"), 1);
+}
+
+/* A file of version 3 with collections: its rows stay as they are, and numbers with holes can be kept from
+   then on. */
+static void version_3_is_migrated(void)
+{
+    struct sqlite_options o = {.path = place.path, .cache_bytes = 1 << 20};
+    struct sqlite *c = NULL;
+    REQUIRE_OK(sqlite_open(&o, &c, &err), &err);
+    REQUIRE_OK(schema_migrate(c, schema_steps, 3, &err), &err);
+    sqlite_close(c);
+    outside("INSERT INTO larder_db SELECT value, value, value = 0, 0 FROM json_each('[0,1,2,3,4,5,6,7,8,9,10,"
+            "11,12,13,14,15]');"
+            "UPDATE larder_meta SET value = 16 WHERE name = 'next_db_number';"
+            "UPDATE larder_meta SET value = 2 WHERE name = 'next_id';"
+            "INSERT INTO larder_key VALUES (1, 0, x'6b', 4, 1, 2, 0, 7, 0, x'');"
+            "INSERT INTO larder_set VALUES (1, x'61', 0), (1, x'62', 1)");
+    open_store();
+    struct rows r = {0};
+    REQUIRE(get_key(s, 0, SLICE("k"), &r));
+    CHECK_EQ(r.keys[0].numbers, 0);
+    CHECK_EQ(r.keys[0].size, 2);
+    rows_release(&r);
+    struct key_row k = {
+        .seq = 1, .key = SLICE("k"), .type = ROW_SET, .id = 1, .size = 1, .numbers = 2, .version = 8};
+    const struct item_ref gone = {.table = ITEM_SET, .id = 1, .name = SLICE("a")};
+    struct changes change = {.keys = &k, .nkeys = 1, .gone = &gone, .ngone = 1};
+    REQUIRE_OK(apply_now(s, &change, &err), &err);
+    close_store();
+    CHECK_EQ(outside_i64("SELECT value FROM larder_meta WHERE name = 'schema_version'"), SCHEMA_VERSION);
+    CHECK_EQ(outside_i64("SELECT numbers FROM larder_key WHERE key = x'6b'"), 2);
+    CHECK_EQ(outside_i64("SELECT ord FROM larder_set WHERE id = 1"), 1);
+    CHECK_EQ(outside_i64("SELECT count(*) FROM larder_sets WHERE member = 'b'"), 1);
 }
 
 static void lives_beside_other_tables(void)
@@ -471,6 +550,26 @@ static void check_finds_damage(void)
          "its size is 2, but 2 items are numbered 1 to 1"},
         {"UPDATE larder_zset SET ord = 5 WHERE ord = 1", "UPDATE larder_zset SET ord = 1 WHERE ord = 5",
          "numbered 0 to 5"},
+        {"UPDATE larder_key SET numbers = 7 WHERE type = 4;"
+         "UPDATE larder_set SET ord = 7 WHERE id = 3 AND ord = 1",
+         "UPDATE larder_key SET numbers = 0 WHERE type = 4;"
+         "UPDATE larder_set SET ord = 1 WHERE id = 3 AND ord = 7",
+         "its size is 2, but 2 items are numbered 0 to 7, 2 numbers of 7"},
+        {"UPDATE larder_key SET numbers = 7 WHERE type = 2; UPDATE larder_hash SET ord = 1",
+         "UPDATE larder_key SET numbers = 0 WHERE type = 2; UPDATE larder_hash SET ord = 0 WHERE field = "
+         "x'676f6e65'",
+         "its size is 2, but 2 items are numbered 1 to 1, 1 numbers of 7"},
+        {"UPDATE larder_key SET numbers = 7 WHERE type = 2; UPDATE larder_hash SET ord = -1 WHERE ord = 0",
+         "UPDATE larder_key SET numbers = 0 WHERE type = 2; UPDATE larder_hash SET ord = 0 WHERE ord = -1",
+         "items are numbered -1 to 1"},
+        {"UPDATE larder_key SET numbers = 2 WHERE type = 5", "UPDATE larder_key SET numbers = 0",
+         "2 items are numbered 0 to 1, 2 numbers of 2"},
+        {"UPDATE larder_key SET numbers = 1 WHERE type = 5", "UPDATE larder_key SET numbers = 0",
+         "2 items are numbered 0 to 1, 2 numbers of 1"},
+        {"UPDATE larder_key SET numbers = 9 WHERE type = 3", "UPDATE larder_key SET numbers = 0",
+         "has numbers below 9, and no items that have any"},
+        {"UPDATE larder_key SET numbers = 9 WHERE type = 0", "UPDATE larder_key SET numbers = 0",
+         "has numbers below 9, and no items that have any"},
         {"UPDATE larder_list SET pos = 7 WHERE pos = 0", "UPDATE larder_list SET pos = 0 WHERE pos = 7",
          "its places are -1 to 0, but 2 items stand at -1 to 7"},
         {"UPDATE larder_key SET size = 16000 WHERE id = 5", "UPDATE larder_key SET size = 20000 WHERE id = 5",
@@ -506,9 +605,60 @@ static void check_finds_damage(void)
     outside("INSERT INTO larder_hash VALUES (50, x'', 0, 0, x'');"
             "INSERT INTO larder_trash VALUES (50, 2), (200, 100)");
     CHECK(checked(text, sizeof text)); /* what is in the trash is no damage */
+    outside("UPDATE larder_key SET numbers = 9 WHERE type = 5; UPDATE larder_zset SET ord = 8 WHERE ord = 1");
+    CHECK(checked(text, sizeof text)); /* nor are holes in numbers */
     close_store();
     bool ok;
     CHECK_EQ(store_check("sqlite:/nonexistent/x", stdout, &ok, &err), ST_MISSING);
+}
+
+/* ---- what others have committed, told without a transaction ---- */
+
+/* Whether a session that reads is told, without a lock, that nothing has changed; then it looks, and what it
+   learns must not be more. */
+static bool same_then_look(struct store *reader)
+{
+    bool changed = false, same = store_same(reader);
+    CHECK_OK(store_begin(reader, STORE_READ, NULL, &changed, &err), &err);
+    store_rollback(reader);
+    CHECK(!(same && changed));
+    return same;
+}
+
+static void sameness_is_told_without_a_lock(void)
+{
+    struct store_options o = options();
+    struct store *reader = NULL;
+    open_store();
+    put("a", "1");
+    o.read_only = true;
+    REQUIRE_OK(store_open(&o, &reader, &err), &err);
+    CHECK(!same_then_look(reader)); /* nothing was seen yet ... */
+    (void)same_then_look(reader);   /* ... nor when the header was first found */
+    CHECK(same_then_look(reader));
+    put("a", "2"); /* a commit of this process */
+    CHECK(!same_then_look(reader));
+    CHECK(same_then_look(reader));
+    outside("UPDATE larder_key SET value = x'33' WHERE key = x'61'"); /* of another one */
+    CHECK(!same_then_look(reader));
+    CHECK(same_then_look(reader));
+    outside("SELECT * FROM larder_keys");
+    CHECK(same_then_look(reader));
+    outside("BEGIN IMMEDIATE; DELETE FROM larder_key; ROLLBACK");
+    CHECK(same_then_look(reader));
+    /* A log that starts over, and the first commit in it. */
+    outside("PRAGMA wal_checkpoint(TRUNCATE)");
+    (void)same_then_look(reader);
+    CHECK(same_then_look(reader));
+    outside("UPDATE larder_key SET value = x'34' WHERE key = x'61'");
+    CHECK(!same_then_look(reader));
+    /* There and back between two looks: the table is as it was, and that it was written is seen. */
+    outside("UPDATE larder_key SET value = x'35' WHERE key = x'61'");
+    outside("UPDATE larder_key SET value = x'34' WHERE key = x'61'");
+    CHECK(!same_then_look(reader));
+    CHECK(same_then_look(reader));
+    store_close(reader);
+    close_store();
 }
 
 int main(int argc, char **argv)
@@ -521,11 +671,14 @@ int main(int argc, char **argv)
     IN_NEW_PLACE(reading_beside_the_owner);
     IN_NEW_PLACE(writes_of_others_are_noticed);
     IN_NEW_PLACE(checkpoints_are_no_change);
+    IN_NEW_PLACE(sameness_is_told_without_a_lock);
+    IN_NEW_PLACE(bulk_is_checkpointed_when_asked);
     IN_NEW_PLACE(a_held_lock_is_busy);
     IN_NEW_PLACE(more_databases_later);
     IN_NEW_PLACE(a_newer_version_is_refused);
     IN_NEW_PLACE(migrations_are_all_or_nothing);
     IN_NEW_PLACE(version_1_is_migrated);
+    IN_NEW_PLACE(version_3_is_migrated);
     IN_NEW_PLACE(lives_beside_other_tables);
     IN_NEW_PLACE(views_show_what_lives);
     IN_NEW_PLACE(check_finds_damage);

@@ -74,6 +74,7 @@ static void updates_keep_the_seq(void)
                          .id = 77,
                          .size = INT64_MAX,
                          .first = -5,
+                         .numbers = INT64_MAX - 1,
                          .version = 2,
                          .expire_at = 9};
     REQUIRE_OK(put_key_now(s, &k, &err), &err);
@@ -85,6 +86,7 @@ static void updates_keep_the_seq(void)
     CHECK_EQ(r.keys[0].id, 77);
     CHECK_EQ(r.keys[0].size, INT64_MAX);
     CHECK_EQ(r.keys[0].first, -5);
+    CHECK_EQ(r.keys[0].numbers, INT64_MAX - 1);
     CHECK_EQ(r.keys[0].value.n, 0);
     CHECK_EQ(r.keys[0].expire_at, 9);
     rows_release(&r);

@@ -16,7 +16,7 @@ import tempfile
 import time
 
 from harness import servers
-from harness.resp import Connection
+from harness.resp import Closed, Connection, ServerError
 
 # Beside the server under test, or (the release build has no tests) in the build for daily work.
 TOOLS = next(
@@ -28,6 +28,7 @@ REPLAY = TOOLS / "crash_replay"
 
 DATABASE = "larder.db"
 LOG = DATABASE + "-wal"
+REDO = DATABASE + "-redo."
 HEADER = 4096
 FRAME_HEADER = 24  # of SQLite's log
 CAPACITY = 4 << 30  # of a recording; the file is sparse
@@ -158,7 +159,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**servers.clean_environment(), **(env or {})},
+                env={**servers.clean_environment(), **(env or recorded(folder))},
             )
 
     def connect(self):
@@ -201,12 +202,13 @@ class Server:
 
 def check(folder):
     """`larder check` finds nothing."""
-    done = servers.run(["check", "--store", f"sqlite:{folder / DATABASE}"])
+    done = servers.run(["check", "--store", f"sqlite:{folder / DATABASE}"], env=recorded(folder))
     assert done.returncode == 0, f"larder check: {done.returncode}\n{done.stdout}{done.stderr}"
 
 
 def choose(recording, count, seed):
-    """Crash points: anywhere, around the ends of syncs, within checkpoints, and where names change."""
+    """Crash points: anywhere, around the ends of syncs, within checkpoints, where names change, and at the
+    redo log's own writes."""
     r = random.Random(seed)
     entries = recording.entries()
     places = [
@@ -214,10 +216,11 @@ def choose(recording, count, seed):
         [at for i, e in enumerate(entries) if e.kind == "synced" for at in (i, i + 1)],
         [i for i, e in enumerate(entries) if e.name == DATABASE and e.kind in ("written", "truncated", "syncing")],
         [at for i, e in enumerate(entries) if e.kind in ("created", "unlinked", "renamed") for at in (i, i + 1, i + 2)],
+        [at for i, e in enumerate(entries) if (e.name or "").startswith(REDO) and e.kind == "written" for at in (i, i + 1)],
     ]
     points = []
     for i in range(count):
-        place = r.choices(places, [4, 3, 2, 1])[0] or places[0]
+        place = r.choices(places, [4, 3, 2, 2, 2])[0] or places[0]
         variant = VARIANTS[i % len(VARIANTS)] if i % 2 else "random"
         points.append(Point(min(r.choice(place), len(entries)), variant, r.getrandbits(32)))
     return sorted(points)
@@ -248,3 +251,26 @@ def simulate(recording, points, verify, *, base=None, threads=2):
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
         done = [pool.submit(run, points[i::threads]) for i in range(threads)]
         return sum(future.result() for future in done)
+
+
+def kill_at(call, options, base, work, verify):
+    """Kills a server over a copy of a folder at that call while a client works; False when it came to its end before."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="kill-", dir=STATES))
+    try:
+        shutil.copytree(base, folder, dirs_exist_ok=True)
+        with Server(folder, options, recorded(folder, CRASH_KILL_AT=call)) as server:
+            client = server.connect()
+            if client:
+                try:
+                    work(client)
+                except (Closed, ServerError):
+                    pass
+            server.process.terminate()
+            code = server.process.wait(60)
+        verify(folder)
+        check(folder)
+        return code != 0
+    except BaseException as e:
+        raise AssertionError(f"killed at call {call}: {e}") from e
+    finally:
+        shutil.rmtree(folder)

@@ -1,23 +1,31 @@
+/* clang-format off */
 /* A library that is loaded before the C library (LD_PRELOAD) into a program and records what it does to the
    files of one folder: the source of every simulated power loss. The environment says what to do:
 
-     CRASH_FOLDER   the folder, as an absolute path in the very form that the program uses
-     CRASH_LOG      the recording, a file that is there in its full size (see recording.h); several processes,
-   and one after the other, may write to the same CRASH_KILL_AT  SIGKILL instead of the Nth call that changes
-   a file, the name of one, or syncs CRASH_KILL_HALF  with any value: if that call is a write, the first half
-   of it is done before CRASH_LIE      with any value: syncs are neither done nor recorded, but reported as
-   done; the disk that the tests must notice
-     CRASH_NO_READS a path: while there is a file of that name, nothing can be read from the files
-     CRASH_FIRST    with any value: that concerns only the program's first thread
+     CRASH_FOLDER    the folder, as an absolute path in the very form that the program uses
+     CRASH_LOG       the recording, a file that is there in its full size (see recording.h); several processes, and
+                     one after the other, may write to the same
+     CRASH_KILL_AT   SIGKILL instead of the Nth call that changes a file, the name of one, or syncs
+     CRASH_KILL_HALF with any value: if that call is a write, the first half of it is done before
+     CRASH_LIE       with any value: syncs are neither done nor recorded, but reported as done; the disk that the
+                     tests must notice
+     CRASH_FAIL_SYNC a path: while there is a file of that name, syncs fail, as with a disk that is broken. Its
+                     content is the begin of the names that are concerned; nothing: all
+     CRASH_NO_READS  a path: while there is a file of that name, nothing can be read from the files
+     CRASH_FIRST     with any value: that concerns only the program's first thread
 
    Only one call at a time, over all processes, is done and recorded, so that the order of the recording is
    the order of what happened. Syncs are the exception: they go on beside other calls, and their beginning and
    their end are recorded.
 
+   statx tells of the folder's files that they are the same file wherever they are: what a crash left is
+   looked at in copies, and a log belongs to one file.
+
    Names that end in -shm are left out: that file is memory that processes share, is mapped rather than
    written, and is made anew by whoever opens the database first after a crash. A program that changes the
    folder in a way that is not recorded ends with a message: fallocate, writev, or a shared mapping that can
    be written. (The test also compares what a recording leads to with what is there.) */
+/* clang-format on */
 #include "recording.h"
 
 #include <dlfcn.h>
@@ -43,7 +51,7 @@
 static struct {
     bool on;
     bool lie, half;
-    const char *no_reads;
+    const char *no_reads, *fail_sync;
     bool first;
     char folder[PATH_MAX];
     size_t folder_len;
@@ -83,6 +91,7 @@ __attribute__((constructor)) static void start(void)
     recorder.lie = getenv("CRASH_LIE") != NULL;
     recorder.half = getenv("CRASH_KILL_HALF") != NULL;
     recorder.no_reads = getenv("CRASH_NO_READS");
+    recorder.fail_sync = getenv("CRASH_FAIL_SYNC");
     recorder.first = getenv("CRASH_FIRST") != NULL;
     const char *kill_at = getenv("CRASH_KILL_AT");
     recorder.kill_at = kill_at ? strtoull(kill_at, NULL, 10) : 0;
@@ -350,6 +359,38 @@ ssize_t pwrite64(int fd, const void *data, size_t n, off_t offset)
     return write_at(next, fd, data, n, offset);
 }
 
+/* One write of all pieces. */
+static ssize_t write_pieces(int fd, const struct iovec *v, int n, off_t offset)
+{
+    NEXT(pwrite);
+    size_t all = 0, at = 0;
+    for (int i = 0; i < n; i++)
+        all += v[i].iov_len;
+    unsigned char *data = malloc(all + 1);
+    if (!data)
+        die("no memory for a write of %zu bytes", all);
+    for (int i = 0; i < n; at += v[i++].iov_len)
+        if (v[i].iov_len)
+            memcpy(data + at, v[i].iov_base, v[i].iov_len);
+    ssize_t done = write_at(next, fd, data, all, offset);
+    int e = errno;
+    free(data);
+    errno = e;
+    return done;
+}
+
+ssize_t pwritev(int fd, const struct iovec *v, int n, off_t offset)
+{
+    NEXT(pwritev);
+    return file_of(fd) ? write_pieces(fd, v, n, offset) : next(fd, v, n, offset);
+}
+
+ssize_t pwritev64(int fd, const struct iovec *v, int n, off_t offset)
+{
+    NEXT(pwritev64);
+    return file_of(fd) ? write_pieces(fd, v, n, offset) : next(fd, v, n, offset);
+}
+
 ssize_t write(int fd, const void *data, size_t n)
 {
     NEXT(write);
@@ -393,11 +434,33 @@ int ftruncate64(int fd, off_t size)
     return truncate_any(next, fd, size);
 }
 
+/* Whether the syncs of that file fail now. */
+static bool fails_to_sync(int fd)
+{
+    char link[64], path[PATH_MAX], begin[256];
+    int flag = recorder.fail_sync ? openat(AT_FDCWD, recorder.fail_sync, O_RDONLY | O_CLOEXEC) : -1;
+    if (flag < 0)
+        return false;
+    ssize_t n = read(flag, begin, sizeof begin);
+    close(flag);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (n < 0 || length < 0)
+        return true;
+    path[length] = '\0';
+    const char *name = name_of(path);
+    return !name || strncmp(name, begin, (size_t)n) == 0;
+}
+
 static int sync_any(int (*next)(int), int fd)
 {
     uint64_t file = file_of(fd);
     if (!file)
         return next(fd);
+    if (fails_to_sync(fd)) {
+        errno = EIO;
+        return -1;
+    }
     enter();
     survive(false);
     uint64_t begin = recorder.lie ? 0 : record(RECORDING_SYNCING, file, 0, NULL, 0, NULL, 0);
@@ -425,6 +488,19 @@ int fdatasync(int fd)
     return sync_any(next, fd);
 }
 
+/* ---- which file it is ---- */
+
+int statx(int dir, const char *restrict path, int flags, unsigned mask, struct statx *restrict ret)
+{
+    NEXT(statx);
+    int rc = next(dir, path, flags, mask, ret);
+    if (rc == 0 && name_of(path)) {
+        ret->stx_ino = 1;
+        ret->stx_mask &= ~STATX_BTIME;
+    }
+    return rc;
+}
+
 /* ---- the calls that are not recorded ---- */
 
 static void refuse(int fd, const char *call)
@@ -443,8 +519,6 @@ static void refuse(int fd, const char *call)
     }
 
 REFUSED(ssize_t, writev, (int fd, const struct iovec *v, int n), (fd, v, n))
-REFUSED(ssize_t, pwritev, (int fd, const struct iovec *v, int n, off_t at), (fd, v, n, at))
-REFUSED(ssize_t, pwritev64, (int fd, const struct iovec *v, int n, off_t at), (fd, v, n, at))
 REFUSED(ssize_t, pwritev2, (int fd, const struct iovec *v, int n, off_t at, int flags), (fd, v, n, at, flags))
 REFUSED(ssize_t, pwritev64v2, (int fd, const struct iovec *v, int n, off_t at, int flags),
         (fd, v, n, at, flags))

@@ -3,16 +3,12 @@ what rows say."""
 
 import concurrent.futures
 import os
-import pathlib
-import shutil
-import tempfile
 
 import pytest
 
 from crash import power
 from crash.scenario import DIRECT, HURRIED
 from harness import wait
-from harness.resp import Closed, ServerError
 from harness.builds import fill, index, put, state
 
 pytestmark = pytest.mark.sqlite
@@ -44,28 +40,12 @@ def work(client):
 
 
 def kill_at(call, options, base):
-    """Kills a server at that call; False when it came to its end before."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="build-", dir=power.STATES))
-    try:
-        shutil.copytree(base, folder, dirs_exist_ok=True)
-        with power.Server(folder, options, power.recorded(folder, CRASH_KILL_AT=call)) as server:
-            client = server.connect()
-            if client:
-                try:
-                    work(client)
-                except (Closed, ServerError):
-                    pass
-            server.process.terminate()
-            code = server.process.wait(60)
+    def verify(folder):
         with power.Server(folder, options) as server, server.must_connect() as client:
             wait.until(lambda: settled(client), "the next server builds the indexes")
             server.stop()
-        power.check(folder)
-        return code != 0
-    except BaseException as e:
-        raise AssertionError(f"killed at call {call}: {e}") from e
-    finally:
-        shutil.rmtree(folder)
+
+    return power.kill_at(call, options, base, work, verify)
 
 
 @pytest.mark.parametrize("options", [[], HURRIED, DIRECT], ids=["default", "hurried", "direct"])

@@ -98,9 +98,9 @@ def test_kill_while_recovering_from_the_last_kill(tmp_path):
             with power.Server(folder, SWEEP, power.recorded(folder, CRASH_KILL_AT=call)) as server:
                 connection = server.connect()
                 kills += connection is None
-                replayed += "replayed the journal" in server.text()
+                replayed += "read the log" in server.text()
                 if connection:
                     connection.close()
                     break
         verify(folder, writers)
-    assert replayed and kills > 20, "there was a journal to replay, and its replay was killed"
+    assert replayed and kills > 20, "there was a log to read, and who read it was killed"

@@ -284,3 +284,55 @@ def test_a_push_is_acknowledged_after_what_it_served(fleet):
             assert c("LRANGE", "moved", 0, -1) == [b"%d" % i for i in range(cycle + 1)]
     larder.kill()
     larder.check()
+
+
+class Taker(Client):
+    """Takes from an end of a sorted set, adds to it, and says what was acknowledged."""
+
+    def __init__(self, number, seed, end):
+        super().__init__(number, seed)
+        self.end = end
+        self.serial = 0
+        self.added, self.sent, self.taken = set(), set(), []
+
+    def step(self, connection):
+        pops = self.random.choice([1, 5])
+        self.serial += 1
+        member = b"%d:%d" % (self.number, self.serial)
+        self.sent.add(member)
+        score = b"%d" % self.random.choice([-self.serial, self.serial, 10_000 + self.serial])
+        connection.send(encode([b"ZADD", b"z", score, member]) + encode([self.end, b"z"]) * pops)
+        assert connection.read().plain() == 1
+        self.added.add(member)
+        for _ in range(pops):
+            self.taken += connection.read().plain()[::2]
+
+
+@pytest.mark.parametrize("options", [[], ["--journal-max", "0"]], ids=["default", "without a journal"])
+def test_both_ends_of_a_sorted_set(fleet, options):
+    """What was popped does not come back, and what nobody was given is there. A server may have died with the replies to the
+    five pops of each client."""
+    r = random.Random(len(options))
+    larder = fleet.larder(*options)
+    first = {b"m%d" % i for i in range(5000)}
+    with larder.connect() as c:
+        c("ZADD", "z", *[word for i, member in enumerate(sorted(first)) for word in (i, member)])
+    clients = [Taker(i, i, end) for i, end in enumerate([b"ZPOPMIN", b"ZPOPMAX", b"ZPOPMIN"])]
+    for kill in range(1, 3):
+        for client in clients:
+            client.start(larder)
+        target = sum(len(client.taken) for client in clients) + r.randint(20, 300)
+        wait.until(lambda: sum(len(x.taken) for x in clients) >= target or any(x.problem for x in clients), "members are popped")
+        larder.kill()
+        for client in clients:
+            client.join()
+        larder.check()
+        larder.start()
+        with larder.connect() as c:
+            left = c("ZRANGE", "z", 0, -1)
+        taken = [member for client in clients for member in client.taken]
+        assert len(taken) == len(set(taken)), "popped twice"
+        assert not set(taken) & set(left), "a pop that was acknowledged is undone"
+        lost = first.union(*(client.added for client in clients)) - set(taken) - set(left)
+        assert len(lost) <= kill * 5 * len(clients), f"lost: {sorted(lost)[:20]}"
+        assert set(left) <= first.union(*(client.sent for client in clients))

@@ -243,11 +243,13 @@ class Locks(Workload):
         if got:
             inside = self.inside[name]
             inside.append(value)
-            time.sleep(0)
-            assert inside == [value], f"{name} is held by {inside}"
-            inside.remove(value)
+            try:
+                session("PING")  # long enough to meet another one
+                assert inside == [value], f"{name} is held by {inside}"
+            finally:
+                inside.remove(value)
+                self.free.add(value)
             self.entered += 1
-            self.free.add(value)
         self.clean(session, name)
 
     def clean(self, session, name):

@@ -96,7 +96,7 @@ def test_it_is_told_when_others_are_always_in_the_way(server, data):
 
 
 def test_a_lock_that_is_not_had_in_time_is_tried_again(fleet, data):
-    """Somebody has it for longer than MariaDB waits at once, and lets it go before the time is up."""
+    """Somebody has that of a new key for longer than MariaDB waits at once, and lets it go before the time is up."""
     if data.kind != "mariadb":
         return  # PostgreSQL waits for as long as there is time
     server = fleet.larder("--workers", "1", "--store-timeout", "12s", data=data)
@@ -110,7 +110,7 @@ def test_a_lock_that_is_not_had_in_time_is_tried_again(fleet, data):
     with server.connect() as c, data.session() as session:
         c("SET", "k", 1)
         before = conflicts(c)
-        session(f"START TRANSACTION; SELECT n FROM larder_lock WHERE n = {stripe('k')} FOR UPDATE")
+        session(f"START TRANSACTION; SELECT n FROM larder_lock WHERE n = {stripe('other')} FOR UPDATE")
         (start,) = session(waits)
         writer = threading.Thread(target=write)
         writer.start()

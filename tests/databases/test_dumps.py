@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from harness import servers, store
+from harness import servers, store, wait
 
 from . import dumps
 
@@ -139,7 +139,7 @@ def test_tables_of_version_1_are_migrated(fleet, kind):
     data = dumps.copy_of(data, text)
     assert "larder migrate --store URL brings it there" in start_is_refused(fleet, data)
     done = servers.run(["migrate", "--store", data.url])
-    assert (done.returncode, done.stdout) == (0, "schema version 3, was 1\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "schema version 4, was 1\n"), done.stderr
     expected = {
         (0, b"greeting"): ("grüße \0 and all".encode(), -1),
         (0, b"hash"): ([b"f", b"g", b"v", b"w"], -1),
@@ -166,11 +166,67 @@ def test_tables_of_version_1_are_migrated(fleet, kind):
     assert copy.query(whole[kind]) == [[(bytes(65536) + b"tail").hex()]]
 
 
+VERSION_3 = "ALTER TABLE larder_key DROP COLUMN numbers; UPDATE larder_meta SET value = '3' WHERE name = 'schema_version'"
+
+
+@pytest.mark.parametrize("kind", ["postgres", "mariadb"])
+def test_tables_of_version_3_are_migrated(fleet, kind):
+    """In place, and not while a server has them. One that comes back to tables of a newer version serves nothing."""
+    data = store.KINDS[kind]()
+    larder, migrate = fleet.larder(data=data), ["migrate", "--store", data.url]
+    version = "UPDATE larder_meta SET value = '{}' WHERE name = 'schema_version'"
+    with larder.connect() as c:
+        fill(c)
+        before = content(c)
+        data.query(version.format(3))
+        done = servers.run(migrate)
+        assert done.returncode == 1 and "is in use: end all servers on it first" in done.stderr, done
+        assert data.query("SELECT value FROM larder_meta WHERE name = 'schema_version'") == [["3"]]
+        assert c("SADD", "set", "still here") == 1, "it goes on"
+        c("SREM", "set", "still here")
+    larder.stop()
+    data.query(VERSION_3)
+    assert "has schema version 3, this program needs version 4" in start_is_refused(fleet, data)
+    done = servers.run(migrate)
+    assert (done.returncode, done.stdout) == (0, "schema version 4, was 3\n"), done
+    assert "from=3 to=4" in done.stderr
+    larder.start()
+    with larder.connect() as c:
+        assert content(c) == before
+        assert c("ZREM", "many", "m7", "m9") == 2 and c("ZCARD", "many") == 1998
+        assert data.query("SELECT size, numbers FROM larder_key WHERE numbers > 0") == [["1998", "2000"]]
+        check(data)
+        data.query(version.format(99))
+        data.server.end_sessions()
+        wait.until(lambda: b"schema version 99" in c.call("GET", "chunks").raw, "it serves none", limit=20)
+        data.query(version.format(4))
+        wait.until(lambda: not c.call("GET", "chunks").is_error, "it is back")
+    larder.stop()
+
+
+def test_a_sequence_becomes_a_table_of_blocks():
+    """MariaDB's, of version 3, wherever a migration to the next one had broken off: no number is given out again."""
+    data = store.KINDS["mariadb"]()
+    migrate = ["migrate", "--store", data.url]
+    sequence = "CREATE SEQUENCE larder_seq INCREMENT BY 1024 NOCACHE ENGINE = InnoDB; DO SETVAL(larder_seq, {}, 0);"
+    assert servers.run(migrate).returncode == 0
+    states = ["DROP TABLE larder_block;" + sequence.format(102401), sequence.format(204801), ""]
+    for key, (state, given) in enumerate(zip(states, [102401, 204801, 204801], strict=True)):
+        data.query(state + "UPDATE larder_meta SET value = '3' WHERE name = 'schema_version'")
+        done = servers.run(migrate)
+        assert done.returncode == 0 and done.stdout.endswith(", was 3\n"), done
+        assert data.query("SELECT count(*) FROM information_schema.tables WHERE table_name = 'larder_seq'"
+                          " AND table_schema = DATABASE()") == [["0"]]  # fmt: skip
+        data.query(f"CALL larder_set('{key}', 'v', NULL)")
+        assert int(data.query("SELECT max(seq) FROM larder_key")[0][0]) >= given
+    assert data.query("SELECT count(*), (SELECT count(*) FROM larder_block) FROM larder_key") == [["3", "0"]]
+    check(data)
+
+
 DAMAGE = [
     ("DROP TABLE larder_trash", "lacks table larder_trash"),
     ("DROP TABLE larder_meta", "lacks table larder_meta"),
     ("ALTER TABLE larder_journal DROP COLUMN changes", "lacks column larder_journal.changes"),
-    ("DROP SEQUENCE larder_seq CASCADE", "lacks sequence larder_seq"),
     ("DELETE FROM larder_meta WHERE name = 'next_id'", "lacks row next_id of larder_meta"),
     ("DELETE FROM larder_meta WHERE name = 'schema_version'", "lacks row schema_version of larder_meta"),
     ("DELETE FROM larder_db", "lacks rows of larder_db"),
@@ -179,11 +235,13 @@ DAMAGE = [
 DAMAGE_OF = {
     "postgres": [
         ("DROP INDEX larder_key_name", "lacks index larder_key_name"),
+        ("DROP SEQUENCE larder_seq CASCADE", "lacks sequence larder_seq"),
         ("ALTER TABLE larder_list DROP CONSTRAINT larder_list_pkey", "lacks index larder_list_pkey"),
     ],
     "mariadb": [
         ("ALTER TABLE larder_key DROP KEY larder_key_name", "lacks index larder_key_name of larder_key"),
         ("DELETE FROM larder_lock WHERE n = 511", "lacks rows of larder_lock"),
+        ("DROP TABLE larder_block", "lacks table larder_block"),
     ],
 }
 
@@ -200,7 +258,7 @@ def test_what_is_not_whole_is_refused(fleet, kind):
     text = dumps.dump(data, way)
     for damage, says in DAMAGE + DAMAGE_OF[kind]:
         copy = dumps.copy_of(data, text)
-        copy.query(damage.replace(" CASCADE", "" if kind == "mariadb" else " CASCADE"))
+        copy.query(damage)
         for command in ("check", "migrate"):
             done = servers.run([command, "--store", copy.url])
             known = "has no tables of this program" if command == "check" and "larder_meta" in says else says
@@ -218,8 +276,8 @@ def test_views_and_functions_are_made_again(fleet, kind):
     log = start_is_refused(fleet, data)
     assert "lacks view larder_zsets: restore it anew, or if its rows are whole: larder migrate" in log
     done = servers.run(["migrate", "--store", data.url])
-    assert (done.returncode, done.stdout) == (0, "schema version 3, its views and functions were made again\n")
-    assert servers.run(["migrate", "--store", data.url]).stdout == "schema version 3, nothing to do\n"
+    assert (done.returncode, done.stdout) == (0, "schema version 4, its views and functions were made again\n")
+    assert servers.run(["migrate", "--store", data.url]).stdout == "schema version 4, nothing to do\n"
     assert data.query("SELECT count(*) FROM larder_zsets") == [["0"]]
     data.query(f"{drop};")  # a server does that alone
     larder = fleet.larder(data=data)
@@ -249,8 +307,8 @@ def test_a_restore_that_broke_off_is_refused(fleet, kind):
 
 
 @pytest.mark.parametrize("kind", ["postgres", "mariadb"])
-def test_a_sequence_that_is_behind(fleet, kind):
-    """Numbers of rows are given out once, also when a sequence was brought back from before."""
+def test_numbers_that_are_behind(fleet, kind):
+    """Numbers of rows are given out once, also when what numbers them was brought back from before."""
     data = store.KINDS[kind]()
     larder = fleet.larder(data=data)
     with larder.connect() as c:
@@ -262,7 +320,7 @@ def test_a_sequence_that_is_behind(fleet, kind):
     if kind == "postgres":
         data.query("ALTER SEQUENCE larder_seq RESTART WITH 1")
     else:
-        data.query("DROP SEQUENCE larder_seq; CREATE SEQUENCE larder_seq INCREMENT BY 1024 NOCACHE ENGINE = InnoDB;")
+        data.query("ALTER TABLE larder_block AUTO_INCREMENT = 1")
     done = servers.run(["check", "--store", data.url])
     assert done.returncode == 3 and "which was never given out" in done.stdout
     larder.start()

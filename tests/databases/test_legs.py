@@ -149,11 +149,15 @@ def test_functions_and_scripts_are_those_of_the_snapshot(server, cluster):
         cluster.follow()
         assert results(other) == [1, 7] * 4
         other.pipeline([("LARDER.READ", "EVENTUAL", "FCALL_RO", "f", 1, "k")] * 5)
-        before = int(info(c, "larder")["round_trips"])
+        # Rows that nobody reads again may be gone.
+        row = "SELECT k.id FROM larder_key AS k WHERE k.db = 2147483647 AND k.key = 'functions'"
+        server.store.query(f"DELETE FROM larder_hash WHERE id = ({row})")
+        cluster.follow()
         for _ in range(10):
             assert other("FCALL_RO", "f", 1, "k") == other("LARDER.READ", "EVENTUAL", "FCALL_RO", "f", 1, "k") == 1
-        trips = int(info(c, "larder")["round_trips"]) - before
-        assert trips < 18, "one for each on the primary, and what else goes on there"
+        c("FUNCTION", "FLUSH")
+        c("FUNCTION", "LOAD", code.format(1))
+        cluster.follow()
         with standing_still(cluster):
             c("FUNCTION", "LOAD", "REPLACE", code.format(2))
             assert other("FCALL_RO", "f", 1, "k") == 2

@@ -1,5 +1,6 @@
 """Several Larders on one database behave as one store."""
 
+import random
 import re
 import time
 
@@ -8,6 +9,7 @@ import pytest
 from harness import servers, wait
 from harness.databases import QueryError
 from harness.processes import family, go_on, stop
+from harness.resp import encode
 
 from .test_sql import sql_set
 
@@ -105,6 +107,64 @@ def test_round_trips(fleet, data):
             assert min(found) == 2
 
 
+COLLECTIONS = {"hash": ("HSET", "HGET"), "set": ("SADD", "SISMEMBER"), "zset": ("ZADD", "ZSCORE")}
+
+
+def adding(command, key, name, value):
+    between = {"HSET": (name, value), "SADD": (name,), "ZADD": (len(value), name)}
+    return (command, key, *between[command])
+
+
+def test_round_trips_of_collections(fleet, data):
+    """What the commands of a batch ask for of collections comes together: small ones as wholes, items of large ones."""
+    server = fleet.larder("--sweep", "no", "--workers", "1", data=data)
+    with server.connect() as c:
+        for kind, (put, get) in COLLECTIONS.items():
+            for i in range(0, 2000, 500):
+                c.pipeline([adding(put, f"large {kind}", f"n{n}", "v") for n in range(i, i + 500)])
+            c.pipeline([adding(put, f"{kind}{i}", "n", "v") for i in range(300)])
+            small = [adding(put, f"{kind}{i}", "n", "w") for i in range(300)]
+            large = [adding(put, f"large {kind}", f"n{i}", "w") for i in range(1500, 2300)]
+            reads = [(get, f"{kind}{i}", "n") for i in range(300)]
+            items = [(get, f"large {kind}", f"n{i}") for i in range(0, 2000, 3)]
+            for what, most in ((small, 5), (reads, 3), (large, 6), (items, 3)):
+                assert min(round_trips(server, c, what) for _ in range(8)) <= most, what[0]
+        c.pipeline([("RPUSH", f"list{i}", i) for i in range(300)])
+        assert min(round_trips(server, c, [("LRANGE", f"list{i}", 0, -1) for i in range(300)]) for _ in range(8)) <= 3
+        assert [r.plain() for r in c.pipeline([("LPOP", f"list{i}") for i in range(300)])] == [b"%d" % i for i in range(300)]
+
+
+def test_batches_over_collections(fleet, data, oracle):
+    """One batch that changes, empties, renames and reads what it has read ahead: values of any size, wrong types, keys that are gone."""
+    server = fleet.larder("--sweep", "no", "--workers", "1", data=data)
+    rnd = random.Random(7)
+    names = [f"n{i}" for i in range(40)]
+    keys = [f"{kind}{i}" for kind in COLLECTIONS for i in range(12)]
+
+    def some():
+        key, other, name = rnd.choice(keys), rnd.choice(keys), rnd.choice(names)
+        value = rnd.choice("abc") * rnd.choice((1, 10, 5000, 70000))
+        kind = key.rstrip("0123456789")
+        put, get = COLLECTIONS[rnd.choice([kind] * 9 + ["set"])]
+        remove = {"hash": "HDEL", "set": "SREM", "zset": "ZREM"}[kind]
+        size = {"hash": "HLEN", "set": "SCARD", "zset": "ZCARD"}[kind]
+        return rnd.choice([adding(put, key, name, value)] * 6 + [(get, key, name)] * 6 + [(remove, key, name)] * 3
+                          + [(size, key), ("DEL", key), ("RENAME", key, other), ("COPY", key, other, "REPLACE"), ("SET", key, "v"),
+                             ("HSET", "large", name, value), ("HGET", "large", name), ("HDEL", "large", name)])  # fmt: skip
+
+    with server.connect() as c, oracle.connect() as redis:
+        redis("FLUSHALL")
+        filling = ("HSET", "large", *[w for i in range(1500) for w in (f"f{i}", "v")])
+        assert c(*filling) == redis(*filling)
+        for _ in range(60):
+            batch = [some() for _ in range(rnd.choice((2, 30, 200)))]
+            if rnd.random() < 0.3:
+                batch = [("MULTI",), *batch, ("EXEC",)]
+            assert [r.plain() for r in c.pipeline(batch)] == [r.plain() for r in redis.pipeline(batch)]
+    server.stop()
+    assert servers.run(["check", "--store", data.url]).returncode == 0
+
+
 def test_round_trips_of_sort(fleet, data):
     """Keys that turn up with the elements come together, and are locked together: BY, GET and the rest, not 600."""
     server = fleet.larder("--sweep", "no", data=data)
@@ -149,6 +209,17 @@ def test_exclusive_and_shared_exclude_each_other(fleet, several, data):
     assert "in use by another server" in failed.value.log
     with pytest.raises(QueryError, match="for itself alone"):
         data.query(sql_set(data, b"k", b"v"))
+
+
+@pytest.mark.parametrize("kind", ["mariadb"], indirect=True)
+def test_a_session_whose_lock_another_server_has(fleet, data):
+    """Numbers of connections grow, those of locks that servers hold begin again: here all of those that come next are taken."""
+    fleet.larder(data=data).stop()
+    name = "CONCAT('larder shared ', SUBSTR(SHA2(CONCAT(DATABASE(), '.larder_meta'), 256), 1, 40), (CONNECTION_ID() + seq) % 4096)"
+    with data.session() as session:
+        assert set(session(f"SELECT GET_LOCK({name}, 0) FROM seq_1_to_100")) == {"1"}
+        with fleet.larder(data=data).connect() as c:
+            assert c("SET", "k", "v") == b"OK"
 
 
 def test_blocked_clients_wake_on_pushes_through_another_server(several):
@@ -256,3 +327,25 @@ def test_a_server_starts_where_the_last_key_has_expired(fleet, data):
     larder.stop()
     larder.check()
     larder.start()
+
+
+def test_each_member_is_popped_once(fleet, data):
+    """Two servers take from both ends of one queue that is too large for memory, and add to it: what one has read ahead of
+    the ends is nothing to the other."""
+    members = 1500
+    a, b = (fleet.larder(data=data) for _ in range(2))
+    with a.connect() as one, b.connect() as other:
+        one("ZADD", "q", *[w for i in range(members) for w in (i, b"m%d" % i)])
+        popped, came = [], members
+        takes = [[b"ZPOPMIN", b"q", b"20"], [b"ZPOPMAX", b"q", b"20"], [b"ZPOPMIN", b"q"]]
+        while one("EXISTS", "q"):
+            adds = came < members + 10
+            for c in (one, other):  # both at the same time
+                c.send(b"".join(encode(command) for command in takes))
+                if adds:
+                    c.send(encode([b"ZADD", b"q", b"%d" % -came, b"m%d" % came]))
+                    came += 1
+            for c in (one, other):
+                popped += [member for _ in takes for member in c.read().plain()[::2]]
+                assert not adds or c.read().plain() == 1
+        assert sorted(popped) == sorted(b"m%d" % i for i in range(came)), "none twice, none lost"

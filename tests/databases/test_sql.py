@@ -8,6 +8,7 @@ import pytest
 
 from harness import servers, wait
 from harness.databases import QueryError
+from harness.resp import encode
 
 from .test_conflicts import NO_SPACE, plant
 
@@ -405,6 +406,46 @@ def test_functions_before_the_first_server(fleet, migrated):
     many.check()
 
 
+def test_check_of_numbers(migrated):
+    """Each of what a key's row says of its items' numbers is compared; functions leave none behind."""
+    data, quote = migrated, {"postgres": '"', "mariadb": "`"}[migrated.kind]
+    data.query(
+        f"INSERT INTO larder_key (seq, db, {quote}key{quote}, type, id, size, first, version, expire_at, value, numbers)"
+        " VALUES (1, 0, 'set', 4, 1, 2, 0, 1, 0, '', 9), (2, 0, 'list', 3, 2, 1, 0, 1, 0, '', 0);"
+        "INSERT INTO larder_set (id, member, ord) VALUES (1, 'a', 8), (1, 'b', 3);"
+        "INSERT INTO larder_list (id, pos, value) VALUES (2, 0, 'x');"
+        "UPDATE larder_meta SET value = '3' WHERE name = 'next_id';"
+        f"UPDATE larder_db SET {quote}keys{quote} = 2 WHERE db = 0"
+    )
+    assert servers.run(["migrate", "--store", data.url]).returncode == 0  # numbers of rows go on behind these
+
+    def check():
+        return servers.run(["check", "--store", data.url]).stdout
+
+    def broken(damage, finding, repair):
+        data.query(damage)
+        assert finding in check()
+        data.query(repair)
+
+    sound = check()
+    assert "WRONG" not in sound
+    size, member = "UPDATE larder_key SET numbers = {} WHERE id = {}", "UPDATE larder_set SET ord = {} WHERE member = '{}'"
+    broken(size.format(8, 1), "key row 1 has size 2, but 2 items, numbered 3 to 8, 2 numbers of 8", size.format(9, 1))
+    broken(size.format(0, 1), "2 items, numbered 3 to 8, 2 numbers of 2", size.format(9, 1))
+    broken(member.format(3, "a"), "2 items, numbered 3 to 3, 1 numbers of 9", member.format(8, "a"))
+    broken(member.format(-1, "a"), "2 items, numbered -1 to 3", member.format(8, "a"))
+    broken(size.format(7, 2), "key row 2 has numbers below 7, and no items that have any", size.format(0, 2))
+    broken(
+        member.format(0, "a") + ";" + member.format(1, "b") + ";" + size.format(2, 1),
+        "2 items, numbered 0 to 1, 2 numbers of 2",
+        member.format(8, "a") + ";" + member.format(3, "b") + ";" + size.format(9, 1),
+    )
+    data.query(sql_set(data, b"set", b"v"))
+    assert data.query("SELECT type, numbers FROM larder_key WHERE seq = 1") == [["1", "0"]]
+    data.query("UPDATE larder_key SET type = 4, id = 7, size = 1, numbers = 9 WHERE seq = 1;" + sql_del(data, b"set"))
+    assert data.query("SELECT type, numbers FROM larder_key WHERE seq = 1") == [["0", "0"]]
+
+
 def test_null_arguments(migrated):
     data, say = migrated, SAY[migrated.kind]
     ttl = "" if data.kind == "postgres" else ", NULL"
@@ -482,7 +523,7 @@ def test_a_role_that_migrates(fleet, data):
         assert done.returncode == 1 and "permission denied for schema public" in done.stderr
     grant(data, "larder migrate")
     done = servers.run(["migrate", "--store", url])
-    assert (done.returncode, done.stdout) == (0, "schema version 3, was 0\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "schema version 4, was 0\n"), done.stderr
     assert servers.run(["migrate", "--store", url]).stdout.endswith("nothing to do\n")
     data.query("DROP VIEW larder_keys")
     assert servers.run(["migrate", "--store", url]).stdout.endswith("were made again\n")
@@ -520,3 +561,14 @@ def test_a_role_that_calls_functions(fleet, migrated):
         assert c("KEYS", "*") == [b"other"]
     larder.stop()
     larder.check()
+
+
+def test_functions_lock_what_servers_lock(server, data):
+    """A transaction of an application has looked at a key that is not there: nobody makes it before that has ended."""
+    with server.connect() as c, server.connect() as other, data.session() as application:
+        application("BEGIN")
+        application(SAY[data.kind].format("larder_del('nothing')"))
+        c.send(encode(["SET", "nothing", "v"]))
+        assert c.read_available(0.3) == (b"", False)
+        application("COMMIT")
+        assert c.read().plain() == b"OK" and other("GET", "nothing") == b"v"

@@ -36,7 +36,7 @@ static void check_apply(const struct memtable *m)
     while (mem_apply_sort(a, 3))
         ;
     while (mem_apply_next(a, 2, &c, &next_id))
-        CHECK_OR_DIE(c.nkeys + c.nitems + c.ngone + c.ntrash + c.ndbs > 0 || next_id);
+        CHECK_OR_DIE(c.nkeys + c.nranges + c.nitems + c.ngone + c.ntrash + c.ndbs > 0 || next_id);
     CHECK_OR_DIE(mem_apply_left(a) == 0);
     mem_apply_free(a);
 }

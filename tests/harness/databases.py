@@ -319,6 +319,7 @@ class MariaDB(Database):
             f"--innodb-flush-log-at-trx-commit={1 if self.durable else 2}", "--innodb-log-file-size=64M",
             "--innodb-buffer-pool-size=128M", "--max-allowed-packet=1G", "--max-connections=300",
             "--performance-schema=OFF", f"--innodb-flush-method={'fsync' if self.durable else 'nosync'}",
+            f"--debug-no-sync={0 if self.durable else 1}",  # of files beside InnoDB's: each CREATE has several
             *(f"--{name}={value}" for name, value in self.settings.items()),
         ]  # fmt: skip
 

@@ -40,27 +40,31 @@ def free_port():
         return s.getsockname()[1]
 
 
+def sockets_of(pid):
+    found = set()
+    try:
+        for fd in os.scandir(f"/proc/{pid}/fd"):
+            try:
+                found.add(os.readlink(fd.path))
+            except OSError:
+                pass
+    except OSError:
+        pass
+    return {name for name in found if name.startswith("socket:")}
+
+
 def owns_port(pid, port):
     """True when the process itself listens on the port (another's server may have been quicker)."""
-    listening = set()
-    for table in ("tcp", "tcp6"):
+    sockets = sockets_of(pid)
+    for table in ("tcp", "tcp6") if sockets else ():  # the kernel takes long for these
         try:
             lines = pathlib.Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
         except OSError:
             continue
         for line in lines:
             fields = line.split()
-            if fields[3] == "0A" and int(fields[1].rsplit(":", 1)[1], 16) == port:
-                listening.add(f"socket:[{fields[9]}]")
-    try:
-        for fd in os.scandir(f"/proc/{pid}/fd"):
-            try:
-                if os.readlink(fd.path) in listening:
-                    return True
-            except OSError:
-                pass
-    except OSError:
-        pass
+            if fields[3] == "0A" and int(fields[1].rsplit(":", 1)[1], 16) == port and f"socket:[{fields[9]}]" in sockets:
+                return True
     return False
 
 

@@ -9,17 +9,15 @@ import os
 import pathlib
 import sqlite3
 
-from . import databases, wait
+from . import databases, redolog, wait
 
 CHOICE = os.environ.get("LARDER_TEST_STORE", "sqlite")
 MODE = os.environ.get("LARDER_TEST_MODE", "shared")
 
 
-# Whether the tables show one state as a whole, and whether everything in the journal is in them as well: as
-# docs/schema.md says it.
-WHOLE = "(SELECT value FROM larder_meta WHERE name = 'applying') = 0"
-CURRENT = f"""SELECT {WHOLE} AND NOT EXISTS (SELECT 1 FROM larder_journal WHERE seq >
-              (SELECT value FROM larder_meta WHERE name = 'applied'))"""
+# Whether everything in the journal is in the tables, as docs/schema.md says it.
+APPLIED = "(SELECT value FROM larder_meta WHERE name = 'applied')"
+CURRENT = f"SELECT {APPLIED} >= ? AND NOT EXISTS (SELECT 1 FROM larder_journal WHERE seq > {APPLIED})"
 # The same where values are texts: rows that are missing.
 BEHIND = """SELECT count(*) FROM larder_journal WHERE seq >
             (SELECT {} FROM larder_meta WHERE name = 'applied')"""
@@ -40,7 +38,8 @@ class SqliteStore:
         connection = sqlite3.connect(self.path, timeout=30)
         try:
             if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'larder_journal'").fetchone():
-                wait.until(lambda: connection.execute(CURRENT).fetchone()[0], "the tables are current")
+                last = redolog.last_seq(self.path)
+                wait.until(lambda: connection.execute(CURRENT, [last]).fetchone()[0], "the tables are current")
             rows = connection.execute(sql, args).fetchall()
             connection.commit()
             return rows

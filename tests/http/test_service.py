@@ -1,6 +1,7 @@
 """What operators ask, who may ask, and what browsers may do."""
 
 import base64
+import contextlib
 import json
 import resource
 import sqlite3
@@ -38,8 +39,8 @@ def test_readiness_is_a_write(web, redis):
 
 @pytest.mark.sqlite
 def test_not_ready_when_nothing_can_be_written(start):
-    """Another process holds the database's lock: alive, readable, not ready."""
-    server = start("--busy-timeout", "100ms")
+    """Another process holds the database's lock, and there is no log: alive, readable, not ready."""
+    server = start("--busy-timeout", "100ms", "--journal-max", "0")
     with server.http() as web:
         assert web.put("/keys/k", {"value": "v"}).status == 201
         other = sqlite3.connect(server.store.path, isolation_level=None)
@@ -65,6 +66,17 @@ def test_not_ready_when_nothing_can_be_written(start):
             other.close()
         assert wait.until(lambda: web.get("/readyz").status == 200, "it is ready again")
         assert web.put("/keys/k", {"value": "w"}).status == 200
+
+
+@pytest.mark.sqlite
+def test_ready_while_another_process_has_the_lock(start):
+    """With a log, that stops no write."""
+    server = start("--busy-timeout", "100ms")
+    with server.http() as web, contextlib.closing(sqlite3.connect(server.store.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert web.get("/readyz").status == 200
+        assert web.put("/keys/k", {"value": "v"}).status == 201
+        assert web.get("/readyz").status == 200
 
 
 def test_not_ready_when_commits_fail(start):

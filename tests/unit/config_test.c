@@ -112,6 +112,35 @@ static void values_print_as_in_redis(void)
     config_release(&c);
 }
 
+/* What is given is kept; what is not gets its part, and is not "given" by that. */
+static void memory_is_shared(void)
+{
+    struct config c;
+    struct error err;
+    config_init(&c);
+    config_share_memory(&c); /* the parts of the default are the defaults of the parts */
+    check_value(&c, "cache-memory", true, "320mb");
+    check_value(&c, "journal-max", true, "160mb");
+    check_value(&c, "page-cache", true, "32mb");
+    CHECK_OK(set(&c, "memory", "1gb", "test", &err), &err);
+    CHECK_OK(set(&c, "journal-max", "0", "test", &err), &err);
+    config_share_memory(&c);
+    check_value(&c, "cache-memory", true, "640mb");
+    check_value(&c, "journal-max", true, "0");
+    check_value(&c, "page-cache", true, "64mb");
+    CHECK(!config_given(&c, "cache-memory") && config_given(&c, "journal-max"));
+    CHECK_OK(set(&c, "memory", "100gb", "test", &err), &err);
+    CHECK_OK(set(&c, "cache-memory", "1mb", "test", &err), &err);
+    config_share_memory(&c);
+    check_value(&c, "cache-memory", true, "1mb");
+    CHECK_EQ(c.page_cache, (UINT64_C(100) << 30) / 16);
+    config_release(&c);
+    check_refused(
+        "memory", "1kb", "--memory",
+        "--memory: \"1kb\" is no value for memory: expected a size in bytes, or with kb, mb, gb, at "
+        "least 1mb");
+}
+
 static void values_are_set(void)
 {
     struct config c;
@@ -555,6 +584,7 @@ int main(int argc, char **argv)
     RUN(the_table_is_sound);
     RUN(values_print_as_in_redis);
     RUN(values_are_set);
+    RUN(memory_is_shared);
     RUN(refusals_name_option_origin_and_form);
     RUN(a_bare_number_is_no_time);
     RUN(secrets_stay_secret);

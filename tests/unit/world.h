@@ -117,6 +117,19 @@ static inline int64_t world_sql(struct world *w, const char *text)
     return result;
 }
 
+/* Each item of every key of a type has a number of its own, below what the key's row says. */
+static inline void world_check_numbers(struct world *w, enum row_type type, const char *table)
+{
+    char text[512];
+    snprintf(
+        text, sizeof text,
+        "SELECT count(*) FROM larder_key AS k WHERE type = %d AND (size IS NOT (SELECT count(DISTINCT ord)"
+        " FROM %s WHERE id = k.id AND ord BETWEEN 0 AND coalesce(nullif(k.numbers, 0), k.size) - 1)"
+        " OR (numbers <> 0 AND numbers <= size))",
+        type, table);
+    CHECK_EQ(world_sql(w, text), 0);
+}
+
 /* Starts a batch. True when it may write; one that may not has been ended again. */
 static inline bool world_begin(struct world *w)
 {

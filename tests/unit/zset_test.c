@@ -6,8 +6,8 @@
 #include <math.h>
 
 #include "base/rand.h"
-#include "engine/blocks.h"
 #include "engine/coll.h"
+#include "engine/order/blocks.h"
 #include "engine/view_internal.h"
 
 #define NAMES 9000
@@ -104,6 +104,42 @@ static enum status drop_range(struct tester *t, struct coll *z)
     return coll_remove_ranks(z, from, to);
 }
 
+struct expect {
+    struct tester *t;
+    int64_t rank, step;
+};
+
+static enum status expect_item(void *arg, const struct coll_item *item)
+{
+    struct expect *e = arg;
+    const struct member_ref *m = &e->t->sorted[e->rank];
+    CHECK_SLICE(item->name, name_of(m->name));
+    CHECK(memcmp(&item->score, &m->score, sizeof m->score) == 0); /* the sign of zero as well */
+    e->rank += e->step;
+    return ST_OK;
+}
+
+/* From either end, a few at a time. */
+static enum status pop(struct tester *t, struct coll *z)
+{
+    enum status st = ST_OK;
+    bool max = pick(t, 2);
+    sort_model(t);
+    int64_t first = 0, last = t->now.size - 1;
+    for (int64_t times = 1 + pick(t, 30); st == ST_OK && times > 0 && last - first > 3; times--) {
+        int64_t n = 1 + pick(t, 3), size = last - first + 1, from = max ? size - n : 0;
+        struct expect e = {t, max ? last : first, max ? -1 : 1};
+        st = coll_by_rank(z, from, from + n - 1, max, expect_item, &e);
+        for (int64_t i = 0; i < n; i++)
+            t->now.there[t->sorted[max ? last-- : first++].name] = false;
+        t->now.size -= n;
+        if (st == ST_OK)
+            st = coll_remove_ranks(z, from, from + n - 1);
+        max ^= pick(t, 5) == 0;
+    }
+    return st;
+}
+
 static enum status change(struct tester *t, bool grow)
 {
     struct coll *z;
@@ -119,25 +155,12 @@ static enum status change(struct tester *t, bool grow)
     }
     if (st == ST_OK && t->now.size && pick(t, grow ? 12 : 4) == 0)
         st = drop_range(t, z);
+    if (st == ST_OK && t->now.size && pick(t, 2))
+        st = pop(t, z);
     return st == ST_OK ? coll_save(z) : st;
 }
 
 /* ---- comparing ---- */
-
-struct expect {
-    struct tester *t;
-    int64_t rank, step;
-};
-
-static enum status expect_item(void *arg, const struct coll_item *item)
-{
-    struct expect *e = arg;
-    const struct member_ref *m = &e->t->sorted[e->rank];
-    CHECK_SLICE(item->name, name_of(m->name));
-    CHECK(memcmp(&item->score, &m->score, sizeof m->score) == 0); /* the sign of zero as well */
-    e->rank += e->step;
-    return ST_OK;
-}
 
 static void compare_window(struct tester *t, struct coll *z, int64_t from, int64_t to)
 {
@@ -165,7 +188,13 @@ static void compare_bounds(struct tester *t, struct coll *z)
             struct coll_bound b = {.score = scores[i], .exclusive = exclusive};
             int64_t n = -1;
             CHECK_OK(coll_rank_of(z, &b, upper, &n), engine_error(t->w.engine));
-            CHECK_EQ(n, count_scores(t, scores[i], upper != exclusive));
+            int64_t right = count_scores(t, scores[i], upper != exclusive), depth = 1 + pick(t, 60),
+                    size = t->now.size;
+            CHECK_EQ(n, right);
+            CHECK_OK(coll_rank_within(z, &b, upper, false, depth, &n), engine_error(t->w.engine));
+            CHECK(n == right || (n == depth && n < right));
+            CHECK_OK(coll_rank_within(z, &b, upper, true, depth, &n), engine_error(t->w.engine));
+            CHECK(n == right || (n == size - depth && n > right));
         }
     }
 }
@@ -195,6 +224,9 @@ static void compare(struct tester *t)
         int64_t from = pick(t, t->now.size), to = from + pick(t, t->now.size - from);
         compare_window(t, z, from, to);
         compare_window(t, z, from, from);
+        from = pick(t, t->now.size < 9 ? t->now.size : 9);
+        compare_window(t, z, 0, from);
+        compare_window(t, z, t->now.size - 1 - from, t->now.size - 1);
         compare_bounds(t, z);
     }
     (void)engine_leave(t->w.engine, true);
@@ -203,6 +235,7 @@ static void compare(struct tester *t)
 static void compare_tables(struct tester *t)
 {
     CHECK_EQ(world_sql(&t->w, "SELECT coalesce(sum(size), 0) FROM larder_key WHERE type = 5"), t->now.size);
+    world_check_numbers(&t->w, ROW_ZSET, "larder_zset");
     /* Blocks that do not count what is between their fence and the next. */
     CHECK_EQ(
         world_sql(
@@ -276,6 +309,8 @@ static void run(uint64_t seed, size_t cache, bool may_fail)
     rand_seed(&t->rnd, seed);
     if (world_start(&t->w)) {
         for (int i = 0; i < 80 && !check.checks_failed; i++) {
+            if (i % 7 == 0)
+                coll_set_ends(t->w.view, (uint32_t)1 << pick(t, 11));
             batch(t, i / 30 % 2 == 0, may_fail);
             if (i % 10 == 0) {
                 compare_tables(t);

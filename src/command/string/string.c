@@ -237,12 +237,36 @@ static enum status getset_command(struct call *c)
     return store_value(c, 2, EXPIRE_NEVER);
 }
 
+/* Keys whose rows are fetched from memory together: one after the other, each would wait for its own. */
+#define FETCHED_AT_ONCE 16
+
+/* Sets n keys, each with its value behind it. */
+static enum status set_some(struct call *c, const struct slice *pairs, size_t n)
+{
+    struct prefetch ahead[FETCHED_AT_ONCE];
+    enum status st = ST_OK;
+    for (size_t i = 0; i < n; i++)
+        ahead[i] = view_prefetch(c->view, call_db(c), pairs[2 * i]);
+    for (size_t i = 0; i < n; i++)
+        view_prefetch_soon(c->view, &ahead[i]);
+    for (size_t i = 0; i < n; i++)
+        view_prefetch_next(c->view, &ahead[i]);
+    for (size_t i = 0; st == ST_OK && i < n; i++) {
+        view_prefetch_now(c->view, &ahead[i]);
+        st = view_set_string(c->view, call_db(c), pairs[2 * i], pairs[2 * i + 1], EXPIRE_NEVER);
+    }
+    view_prefetch_now(c->view, NULL);
+    return st;
+}
+
 /* argv[1..] are keys and values in turn; of a key named twice, the last value stays. */
 static enum status set_pairs(struct call *c)
 {
     enum status st = ST_OK;
-    for (int i = 1; st == ST_OK && i < c->argc; i += 2)
-        st = view_set_string(c->view, call_db(c), c->argv[i], c->argv[i + 1], EXPIRE_NEVER);
+    for (int i = 1; st == ST_OK && i < c->argc; i += 2 * FETCHED_AT_ONCE) {
+        size_t left = (size_t)(c->argc - i) / 2;
+        st = set_some(c, &c->argv[i], left < FETCHED_AT_ONCE ? left : FETCHED_AT_ONCE);
+    }
     return st;
 }
 
@@ -305,7 +329,7 @@ const struct command string_commands[] = {
     {.name = "set",
      .fn = set_command,
      .arity = -3,
-     .flags = CMD_WRITE | CMD_DENYOOM,
+     .flags = CMD_WRITE | CMD_DENYOOM | CMD_ROWS_ONLY,
      .categories = CAT_WRITE | CAT_STRING | CAT_SLOW,
      .keys = {{.flags = KEY_RW | KEY_ACCESS | KEY_UPDATE | KEY_VARIABLE,
                .index = 1,
@@ -321,7 +345,7 @@ const struct command string_commands[] = {
     {.name = "setnx",
      .fn = setnx_command,
      .arity = 3,
-     .flags = CMD_WRITE | CMD_DENYOOM | CMD_FAST,
+     .flags = CMD_WRITE | CMD_DENYOOM | CMD_FAST | CMD_ROWS_ONLY,
      .categories = CAT_WRITE | CAT_STRING | CAT_FAST,
      .keys = {{.flags = KEY_OW | KEY_INSERT, .index = 1, .step = 1}},
      .summary = "Sets a key to a string if it does not exist.",
@@ -331,7 +355,7 @@ const struct command string_commands[] = {
     {.name = "setex",
      .fn = setex_command,
      .arity = 4,
-     .flags = CMD_WRITE | CMD_DENYOOM,
+     .flags = CMD_WRITE | CMD_DENYOOM | CMD_ROWS_ONLY,
      .categories = CAT_WRITE | CAT_STRING | CAT_SLOW,
      .keys = {{.flags = KEY_OW | KEY_UPDATE, .index = 1, .step = 1}},
      .summary = "Sets a key to a string that expires after some seconds.",
@@ -341,7 +365,7 @@ const struct command string_commands[] = {
     {.name = "psetex",
      .fn = psetex_command,
      .arity = 4,
-     .flags = CMD_WRITE | CMD_DENYOOM,
+     .flags = CMD_WRITE | CMD_DENYOOM | CMD_ROWS_ONLY,
      .categories = CAT_WRITE | CAT_STRING | CAT_SLOW,
      .keys = {{.flags = KEY_OW | KEY_UPDATE, .index = 1, .step = 1}},
      .summary = "Sets a key to a string that expires after some milliseconds.",
@@ -384,7 +408,7 @@ const struct command string_commands[] = {
     {.name = "getset",
      .fn = getset_command,
      .arity = 3,
-     .flags = CMD_WRITE | CMD_DENYOOM | CMD_FAST,
+     .flags = CMD_WRITE | CMD_DENYOOM | CMD_FAST | CMD_ROWS_ONLY,
      .categories = CAT_WRITE | CAT_STRING | CAT_FAST,
      .keys = {{.flags = KEY_RW | KEY_ACCESS | KEY_UPDATE, .index = 1, .step = 1}},
      .summary = "Sets a key to a string and returns the one it held before.",
@@ -394,7 +418,7 @@ const struct command string_commands[] = {
     {.name = "getdel",
      .fn = getdel_command,
      .arity = 2,
-     .flags = CMD_WRITE | CMD_FAST,
+     .flags = CMD_WRITE | CMD_FAST | CMD_ROWS_ONLY,
      .categories = CAT_WRITE | CAT_STRING | CAT_FAST,
      .keys = {{.flags = KEY_RW | KEY_ACCESS | KEY_DELETE, .index = 1, .step = 1}},
      .summary = "Returns the string value of a key and deletes the key.",
@@ -404,7 +428,7 @@ const struct command string_commands[] = {
     {.name = "getex",
      .fn = getex_command,
      .arity = -2,
-     .flags = CMD_WRITE | CMD_FAST,
+     .flags = CMD_WRITE | CMD_FAST | CMD_ROWS_ONLY,
      .categories = CAT_WRITE | CAT_STRING | CAT_FAST,
      .keys = {{.flags = KEY_RW | KEY_ACCESS | KEY_UPDATE,
                .index = 1,

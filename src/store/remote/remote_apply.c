@@ -6,10 +6,10 @@
    order.
 
    A change set from a journal (changes.replay) finds its rows by number, as all changes do, new ones by name.
-   Numbers come from a sequence that gives none twice, so that a row which is not where it should be was moved
-   by an application's SQL, or the journal is older than the tables: then the transaction fails (ST_CONFLICT),
-   and the next one is careful: it finds every row by its name. Slices of a change set are waited for, so that
-   the writer knows what they cost. */
+   Numbers come from blocks of which none is given out twice, so that a row which is not where it should be
+   was moved by an application's SQL, or the journal is older than the tables: then the transaction fails
+   (ST_CONFLICT), and the next one is careful: it finds every row by its name. Slices of a change set are
+   waited for, so that the writer knows what they cost. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -33,10 +33,12 @@ static enum status take_seqs(struct rstore *s, struct key_row *const *rows, size
     size_t blocks = n <= have ? 0 : (n - have + size - 1) / size;
     int64_t(*starts)[2] = arena_alloc(&s->arena, (blocks + 1) * sizeof *starts);
     for (size_t i = 0; i < blocks; i++) {
-        if (rgalera(s)) {
+        if (rtext(s, R_TAKE_SEQ)) {
             remote_add_text(s->conn, rtext(s, R_TAKE_SEQ));
-            s->galera->took_seqs = true;
+            remote_add_text(s->conn, rtext(s, R_LEAVE_SEQ));
         }
+        if (rgalera(s))
+            s->galera->took_seqs = true;
         struct request r = {.text = rtext(s, R_NEXT_SEQ), .fn = rread_two, .arg = starts[i]};
         remote_add(s->conn, &r);
     }
@@ -62,62 +64,90 @@ static int by_name(const void *a, const void *b)
     return slice_cmp(x->key, y->key);
 }
 
-enum { K_SEQ, K_DB, K_TYPE, K_ID, K_SIZE, K_FIRST, K_VERSION, K_EXPIRE, K_NUMBERS };
+void rapply_fill_keys(struct rstore *s, struct key_row *const *rows, size_t n, struct key_columns *ret)
+{
+    int64_t **columns[] = {&ret->seqs,   &ret->dbs,      &ret->types,    &ret->ids,    &ret->sizes,
+                           &ret->firsts, &ret->versions, &ret->expiries, &ret->numbers};
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+        *columns[i] = arena_alloc(&s->arena, n * sizeof **columns[i]);
+    ret->keys = arena_alloc(&s->arena, n * sizeof *ret->keys);
+    ret->rests = arena_alloc(&s->arena, n * sizeof *ret->rests);
+    ret->values = arena_alloc(&s->arena, n * sizeof *ret->values);
+    for (size_t i = 0; i < n; i++) {
+        const struct key_row *k = rows[i];
+        ret->keys[i] = remote_name_index(&s->arena, k->key);
+        ret->rests[i] = remote_name_rest(k->key);
+        ret->values[i] = k->value;
+        ret->seqs[i] = k->seq;
+        ret->dbs[i] = k->db;
+        ret->types[i] = k->type;
+        ret->ids[i] = k->id;
+        ret->sizes[i] = k->size;
+        ret->firsts[i] = k->first;
+        ret->versions[i] = k->version;
+        ret->expiries[i] = k->expire_at;
+        ret->numbers[i] = k->numbers;
+    }
+}
 
 static void put_some_keys(struct rstore *s, enum remote_statement which, struct key_row *const *rows,
                           size_t n, enum status stale)
 {
-    int64_t *numbers[K_NUMBERS];
-    struct slice *keys = arena_alloc(&s->arena, n * sizeof *keys);
-    struct slice *rests = arena_alloc(&s->arena, n * sizeof *rests);
-    struct slice *values = arena_alloc(&s->arena, n * sizeof *values);
-    for (int i = 0; i < K_NUMBERS; i++)
-        numbers[i] = arena_alloc(&s->arena, n * sizeof **numbers);
-    for (size_t i = 0; i < n; i++) {
-        const struct key_row *k = rows[i];
-        keys[i] = remote_name_index(&s->arena, k->key);
-        rests[i] = remote_name_rest(k->key);
-        values[i] = k->value;
-        numbers[K_SEQ][i] = k->seq;
-        numbers[K_DB][i] = k->db;
-        numbers[K_TYPE][i] = k->type;
-        numbers[K_ID][i] = k->id;
-        numbers[K_SIZE][i] = k->size;
-        numbers[K_FIRST][i] = k->first;
-        numbers[K_VERSION][i] = k->version;
-        numbers[K_EXPIRE][i] = k->expire_at;
-    }
+    struct key_columns k;
+    rapply_fill_keys(s, rows, n, &k);
     const struct param p[] = {
-        param_i64s(numbers[K_SEQ]),    param_i64s(numbers[K_DB]),    param_slices(keys),
-        param_slices(rests),           param_i64s(numbers[K_TYPE]),  param_i64s(numbers[K_ID]),
-        param_i64s(numbers[K_SIZE]),   param_i64s(numbers[K_FIRST]), param_i64s(numbers[K_VERSION]),
-        param_i64s(numbers[K_EXPIRE]), param_slices(values),
+        param_i64s(k.seqs),     param_i64s(k.dbs),      param_slices(k.keys),   param_slices(k.rests),
+        param_i64s(k.types),    param_i64s(k.ids),      param_i64s(k.sizes),    param_i64s(k.firsts),
+        param_i64s(k.versions), param_i64s(k.expiries), param_slices(k.values), param_i64s(k.numbers),
     };
-    struct request r = {.text = rtext(s, which), .params = p, .nparams = 11, .nrows = n};
+    struct request r = {.text = rtext(s, which), .params = p, .nparams = 12, .nrows = n};
     if (which == R_UPDATE_KEYS) {
         r.must_change = STALE;
         r.unchanged = rgalera(s) ? ST_CONFLICT : stale;
     }
     if (which == R_UPDATE_KEYS && rgalera(s))
-        rgalera_expect(s, rows, rests, n);
+        rgalera_expect(s, rows, k.rests, n);
     for (size_t i = 0; which == R_INSERT_KEYS && rgalera(s) && i < n; i++)
         rgalera_saw(s, rows[i]->seq, rows[i]->version);
     remote_add(s->conn, &r);
 }
 
-/* stale: what it is when a row to be updated is not there. */
-static void put_keys(struct rstore *s, enum remote_statement which, struct key_row *const *rows, size_t n,
-                     enum status stale)
+void rapply_in_pieces(struct rstore *s, struct key_row *const *rows, size_t n, rapply_keys_fn *fn)
 {
     size_t bytes = 0;
     for (size_t i = 0, from = 0; i < n; i++) {
         bytes += rows[i]->key.n + rows[i]->value.n;
         if (bytes < PIECE_BYTES && i + 1 < n)
             continue;
-        put_some_keys(s, which, rows + from, i + 1 - from, stale);
+        fn(s, rows + from, i + 1 - from);
         from = i + 1;
         bytes = 0;
     }
+}
+
+static void update_known(struct rstore *s, struct key_row *const *rows, size_t n)
+{
+    put_some_keys(s, R_UPDATE_KEYS, rows, n, ST_INTERNAL);
+}
+
+static void update_replayed(struct rstore *s, struct key_row *const *rows, size_t n)
+{
+    put_some_keys(s, R_UPDATE_KEYS, rows, n, ST_CONFLICT);
+}
+
+static void insert_some(struct rstore *s, struct key_row *const *rows, size_t n)
+{
+    put_some_keys(s, R_INSERT_KEYS, rows, n, ST_OK);
+}
+
+static void upsert_some(struct rstore *s, struct key_row *const *rows, size_t n)
+{
+    put_some_keys(s, R_UPSERT_KEYS, rows, n, ST_OK);
+}
+
+void rapply_insert_keys(struct rstore *s, struct key_row *const *rows, size_t n)
+{
+    rapply_in_pieces(s, rows, n, insert_some);
 }
 
 static void delete_keys(struct rstore *s, struct key_row *const *rows, size_t n)
@@ -154,30 +184,38 @@ static enum status apply_replayed_keys(struct rstore *s, struct changes *c, stru
     if (st != ST_OK)
         return st;
     delete_keys(s, gone, ngone);
-    put_keys(s, R_UPDATE_KEYS, known, nknown, ST_CONFLICT);
-    put_keys(s, R_UPSERT_KEYS, other, nother, ST_CONFLICT);
+    rapply_in_pieces(s, known, nknown, update_replayed);
+    rapply_in_pieces(s, other, nother, upsert_some);
+    return ST_OK;
+}
+
+enum status rapply_split_keys(struct rstore *s, struct changes *c, struct key_split *ret, struct error *err)
+{
+    *ret = (struct key_split){.known = arena_alloc(&s->arena, c->nkeys * sizeof *ret->known),
+                              .fresh = arena_alloc(&s->arena, c->nkeys * sizeof *ret->fresh)};
+    for (size_t i = 0; i < c->nkeys; i++) {
+        struct key_row *k = &c->keys[i];
+        if (k->seq)
+            ret->known[ret->nknown++] = k;
+        else
+            ret->fresh[ret->nfresh++] = k;
+    }
+    enum status st = take_seqs(s, ret->fresh, ret->nfresh, err);
+    if (st != ST_OK)
+        return st;
+    qsort(ret->known, ret->nknown, sizeof *ret->known, by_name);
+    qsort(ret->fresh, ret->nfresh, sizeof *ret->fresh, by_name);
     return ST_OK;
 }
 
 static enum status apply_keys(struct rstore *s, struct changes *c, struct error *err)
 {
-    struct key_row **known = arena_alloc(&s->arena, c->nkeys * sizeof *known);
-    struct key_row **fresh = arena_alloc(&s->arena, c->nkeys * sizeof *fresh);
-    size_t nknown = 0, nfresh = 0;
-    for (size_t i = 0; i < c->nkeys; i++) {
-        struct key_row *k = &c->keys[i];
-        if (k->seq)
-            known[nknown++] = k;
-        else
-            fresh[nfresh++] = k;
-    }
-    enum status st = take_seqs(s, fresh, nfresh, err);
+    struct key_split rows;
+    enum status st = rapply_split_keys(s, c, &rows, err);
     if (st != ST_OK)
         return st;
-    qsort(known, nknown, sizeof *known, by_name);
-    qsort(fresh, nfresh, sizeof *fresh, by_name);
-    put_keys(s, R_UPDATE_KEYS, known, nknown, ST_INTERNAL);
-    put_keys(s, R_INSERT_KEYS, fresh, nfresh, ST_INTERNAL);
+    rapply_in_pieces(s, rows.known, rows.nknown, update_known);
+    rapply_insert_keys(s, rows.fresh, rows.nfresh);
     return ST_OK;
 }
 
@@ -299,6 +337,26 @@ static void apply_items(struct rstore *s, const struct changes *c)
     each_table(s, order, c->replay ? c->nitems : sort_refs(order, c->nitems), true);
 }
 
+/* Names that begin alike stand in the index by their hashes: all of them are looked at there, and told apart
+   by their whole names. */
+static void delete_range(struct rstore *s, const struct item_range *r)
+{
+    bool by_score = r->order == ITEMS_BY_SCORE;
+    struct slice low = r->min_name.n ? r->min_name : SLICE(""); /* not NULL */
+    struct slice high = r->max_name.n ? r->max_name : SLICE("");
+    const struct param p[] = {
+        param_i64(r->id),
+        by_score ? rstore_score(s, r->min_score) : param_i64(r->min),
+        by_score ? rstore_score(s, r->max_score) : param_i64(r->max),
+        param_bytes(remote_name_low(low)),
+        param_bytes(remote_name_high(&s->arena, high)),
+        param_bytes(low),
+        param_bytes(high),
+    };
+    struct request q = {.text = rtext_delete_range(s, r), .params = p, .nparams = by_score ? 7 : 3};
+    remote_add(s->conn, &q);
+}
+
 /* ---- the rest ---- */
 
 void rapply_trash(struct rstore *s, const struct trash_row *rows, size_t n)
@@ -325,7 +383,9 @@ static void set_number(struct rstore *s, const char *name, int64_t v)
 
 void rapply_next_number(struct rstore *s, int64_t next)
 {
-    set_number(s, "next_db_number", next);
+    const struct param p[] = {param_bytes(SLICE("next_db_number")), param_i64(next)};
+    struct request r = {.text = rtext(s, R_RAISE_META), .params = p, .nparams = 2};
+    remote_add(s->conn, &r); /* another session of this server may have raised it further */
     s->next_number = next;
 }
 
@@ -378,15 +438,21 @@ enum status rapply(struct store *base, struct changes *c, struct error *err)
     struct rstore *s = rstore_of(base);
     if (s->asked != TXN_WRITE && s->asked != TXN_LAZY)
         return error_set(err, ST_INTERNAL, "apply without a transaction");
-    size_t rows = c->nkeys + c->ngone + c->nitems + c->ntrash + c->ndbs;
+    size_t rows = c->nranges + c->nkeys + c->ngone + c->nitems + c->ntrash + c->ndbs;
     if (rows == 0 && c->next_id == 0)
         return ST_OK;
-    enum status st = rstore_connected(s, err);
+    bool done;
+    enum status st = rloose_apply(s, c, &done, err);
+    if (st != ST_OK || done)
+        return st;
+    st = rstore_connected(s, err);
     if (st != ST_OK)
         return st;
     rstore_begin_write(s);
     s->dirty = true;
     s->appeared |= c->appeared;
+    for (size_t i = 0; i < c->nranges; i++)
+        delete_range(s, &c->ranges[i]);
     if (c->nkeys)
         st = c->replay ? apply_replayed_keys(s, c, err) : apply_keys(s, c, err);
     if (st == ST_OK && c->ngone + c->nitems)

@@ -19,6 +19,7 @@
 
    A crash, of the server or of the database, leaves nothing at any point: nothing is written. */
 #include "base/hash.h"
+#include "base/mem.h"
 #include "base/vec.h"
 #include "store/remote/remote_names.h"
 #include "store/remote/remote_session.h"
@@ -41,7 +42,7 @@ static uint64_t sum_of(const struct rfound *f)
     uint64_t sum = 0;
     for (size_t i = 0; i < f->n; i++) {
         const struct key_row *k = &f->keys[i];
-        int64_t numbers[] = {k->seq, k->type, k->id, k->size, k->first, k->version, k->expire_at};
+        int64_t numbers[] = {k->seq, k->type, k->id, k->size, k->first, k->version, k->expire_at, k->numbers};
         uint64_t h = hash_bytes(slice_of(numbers, sizeof numbers), k->db);
         sum += hash_bytes(k->value, hash_bytes(k->key, h));
     }
@@ -63,7 +64,7 @@ static enum status take_row(void *arg, const struct remote_row *row)
     struct slice key = remote_bytes(row, 0);
     if (!key.p) {
         a->is = remote_i64(row, 1);
-        a->now_us = remote_i64(row, 8) + (row->binary ? POSTGRES_EPOCH_US : 0);
+        a->now_us = remote_i64(row, 9) + (row->binary ? POSTGRES_EPOCH_US : 0);
         return ST_OK;
     }
     VEC_PUSH(f->keys, f->n, f->cap) = (struct key_row){
@@ -76,7 +77,8 @@ static enum status take_row(void *arg, const struct remote_row *row)
         .first = remote_i64(row, 5),
         .version = remote_i64(row, 6),
         .expire_at = remote_i64(row, 7),
-        .value = arena_copy(&f->store->arena, remote_bytes(row, 8)),
+        .numbers = remote_i64(row, 8),
+        .value = arena_copy(&f->store->arena, remote_bytes(row, 9)),
     };
     return ST_OK;
 }
@@ -109,11 +111,12 @@ static void keep_keys(struct rbrief *b, const struct store_declared *d)
         VEC_PUSH(b->keys, b->n, b->cap) = d->keys[i];
 }
 
-enum status rbrief_ask(struct rstore *s, const struct store_declared *d, struct rfound *f, struct error *err)
+enum status rbrief_ask(struct rstore *s, bool write, const struct store_declared *d, struct rfound *f,
+                       struct error *err)
 {
     struct rbrief *b = &s->brief;
-    int64_t db = b->not_yet ? -1 : database_of(s, d);
-    b->not_yet -= b->not_yet > 0;
+    int64_t db = b->not_yet && !write ? -1 : database_of(s, d);
+    b->not_yet -= b->not_yet > 0 && !write;
     if (db < 0)
         return ST_OK;
     struct answer a = {.found = f, .number = d->keys[0].db, .is = -1};
@@ -138,31 +141,49 @@ enum status rbrief_ask(struct rstore *s, const struct store_declared *d, struct 
     keep_keys(b, d);
     b->sum = sum_of(f);
     b->on = true;
+    b->writes = write;
+    b->wrote = false;
+    b->tied = write && d->tied;
+    b->db = (uint32_t)db;
+    if (write)
+        rloose_keep(s, f);
     s->now_us = rposition_clock(s, a.now_us);
     return ST_OK;
 }
 
 /* ---- more ---- */
 
+/* The caller has counted on from the counts that it had: they stay what differences are taken from, until it
+   asks for those that are true now. */
+static void keep_counts(struct rstore *s, const struct db_row *had)
+{
+    s->brief.fresh = mem_realloc(s->brief.fresh, s->databases * sizeof *had);
+    memcpy(s->brief.fresh, s->told, s->databases * sizeof *had);
+    memcpy(s->told, had, s->databases * sizeof *had);
+    s->brief.recounted = true;
+}
+
 enum status rbrief_widen(struct rstore *s, struct error *err)
 {
     struct rbrief *b = &s->brief;
     struct rfound f = {.store = s};
     const struct store_declared d = {.keys = b->keys, .nkeys = b->n};
-    uint32_t *numbers = arena_alloc(&s->arena, s->databases * sizeof *numbers);
+    struct db_row *had = mem_alloc(s->databases * sizeof *had);
     int64_t now_us = s->now_us; /* a batch has one clock value */
     bool same = true;
-    for (uint32_t i = 0; i < s->databases; i++)
-        numbers[i] = s->told[i].number;
+    memcpy(had, s->told, s->databases * sizeof *had);
     b->on = false;
-    b->not_yet = NOT_YET;
-    enum status st = rshared_ask(s, false, &d, &f, err);
+    *(b->writes ? &b->locked : &b->not_yet) = NOT_YET;
+    enum status st = rshared_ask(s, b->writes, &d, &f, err);
     for (uint32_t i = 0; st == ST_OK && i < s->databases; i++)
-        same &= numbers[i] == s->told[i].number;
+        same &= had[i].number == s->told[i].number;
     same &= sum_of(&f) == b->sum;
     s->mapped = st == ST_OK && same;
     s->now_us = now_us;
     rread_release(&f);
+    if (st == ST_OK && same && b->writes)
+        keep_counts(s, had);
+    mem_free(had);
     if (st == ST_OK && !same) {
         st = s->failed = error_set(err, ST_CONFLICT, "what this transaction has read has changed");
         rshared_conflict(s);

@@ -9,7 +9,11 @@
 #include "store/remote/remote_session.h"
 
 #define CONNECT_MS 5000
-#define GRACE_MS   100 /* how long it is waited for all the same: most servers answer at once */
+/* How long it is waited for all the same: most servers answer at once. Where one session of several is lost,
+   the server has answered a moment ago, and the command that noticed would be told of an error for nothing: a
+   busy machine takes longer than usual to start a session. */
+#define GRACE_MS  100
+#define BESIDE_MS 1000
 
 struct rconnecting {
     pthread_t thread;
@@ -102,9 +106,10 @@ void rconnect_start(struct rstore *s)
 bool rconnect_try(struct rstore *s, enum status *ret, struct error *err)
 {
     bool spare = s->pos.replica && s->pos.use == USE_FULLY; /* the primary can serve as well */
-    int64_t patience = s->connecting || spare ? 0 : GRACE_MS;
+    int64_t grace = s->beside && s->backoff_ms == BACKOFF_MIN_MS ? BESIDE_MS : GRACE_MS;
+    int64_t patience = s->connecting || spare ? 0 : grace;
     rconnect_start(s);
-    if (s->fenced && !s->beside) /* a thread whose business it is to wait */
+    if (s->fenced && (!s->beside || s->applies)) /* a thread whose business it is to wait */
         patience = INT32_MAX;
     if (!is_done(s->connecting, patience))
         return false;

@@ -21,9 +21,9 @@
    is neither that nor a deadlock, or a deadlock told by a node that has lost the others, is ST_UNKNOWN: the
      others may have the write set.
    - Blocks of numbers for rows come from larder_meta: a block that was taken by a transaction which did not
-     commit is forgotten. MariaDB's sequence is not used: what it gives in a transaction that is ended is
-   given on this node alone. It has the numbers that leave 1 when divided by the size of a block, for
-   applications' procedures, so these are left out.
+     commit is forgotten. AUTO_INCREMENT (larder_block) is not used: what it gives in a transaction that is
+     ended is given on this node alone. Applications' procedures take the numbers that leave 1 when divided by
+     the size of a block, on a node that is in no cluster too, so these are left out.
 
    Reads that begin a transaction wait until this node has what any node had committed before
    (wsrep_sync_wait): they see everything that was acknowledged.

@@ -3,6 +3,7 @@
    $2 ... for PostgreSQL. What {...} means in MariaDB's texts is said in sql/remote.h. */
 #include <assert.h>
 
+#include "store/remote/remote_names.h"
 #include "store/remote/remote_store.h"
 
 /* ---- scores ---- */
@@ -70,6 +71,16 @@ const char *rtext_get_items(struct rstore *s, enum item_table t)
     else
         buf_addf(&s->text, "%s AS i FORCE INDEX (PRIMARY) WHERE (i.id, i.%s) IN ({,|(?1, ?2)})", d->name,
                  d->key);
+    return rtext_end(s);
+}
+
+/* Every item of the ids ?1. */
+const char *rtext_read_whole(struct rstore *s, enum item_table t)
+{
+    s->text.len = 0;
+    add_select(s, t, "", false);
+    buf_addf(&s->text, "%s WHERE id %s", item_tables[t].name,
+             rtext_postgres(s) ? "= ANY (?1)" : "IN ({,|?1})");
     return rtext_end(s);
 }
 
@@ -255,6 +266,36 @@ const char *rtext_scan_items(struct rstore *s, const struct item_scan *q, bool a
     else
         add_range(s, q, after);
     buf_addf(&s->text, " LIMIT ?4 OFFSET ?7");
+    return rtext_end(s);
+}
+
+const char *rtext_delete_range(struct rstore *s, const struct item_range *r)
+{
+    enum item_table t = r->table;
+    const char *key = item_tables[t].key;
+    s->text.len = 0;
+    buf_addf(&s->text, "DELETE FROM %s WHERE id = ?1 AND ", item_tables[t].name);
+    if (r->order != ITEMS_BY_SCORE) {
+        buf_addf(&s->text, "%s BETWEEN ?2 AND ?3", item_order_column(t, r->order));
+        return rtext_end(s);
+    }
+    if (r->min_score == r->max_score) { /* PostgreSQL would go on to the end of the score */
+        buf_addf(&s->text, "%s = ?2 AND %s >= ?4 AND %s <= ?5", score_column(s, t), key, key);
+    } else {
+        add_place(s, t, ">=", 2, 4);
+        buf_addf(&s->text, " AND ");
+        add_place(s, t, "<=", 3, 5);
+    }
+    if (remote_name_is_long(r->min_name)) {
+        buf_addf(&s->text, " AND NOT (%s = ?2 AND ", score_column(s, t));
+        add_name(s, key, true);
+        buf_addf(&s->text, " < ?6)");
+    }
+    if (remote_name_is_long(r->max_name)) {
+        buf_addf(&s->text, " AND NOT (%s = ?3 AND ", score_column(s, t));
+        add_name(s, key, true);
+        buf_addf(&s->text, " > ?7)");
+    }
     return rtext_end(s);
 }
 

@@ -1,6 +1,5 @@
 /* The rows of larder_journal on a database server, and larder_meta's word on how far the tables are. Like
    changes, what is written here goes out with the commit: nothing waits for an answer. */
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "store/remote/remote_journal.h"
@@ -17,13 +16,6 @@ static enum status begin_write(struct rstore *s, struct error *err)
     rstore_begin_write(s);
     s->dirty = true;
     return ST_OK;
-}
-
-static void set_number(struct rstore *s, const char *name, int64_t v)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%" PRId64, v);
-    rstore_add_set_meta(s, name, text);
 }
 
 enum status rjournal_add(struct store *base, int64_t seq, struct slice row, struct error *err)
@@ -111,15 +103,6 @@ enum status rjournal_pending(struct rstore *s, bool *ret, struct error *err)
 
 /* ---- applying ---- */
 
-enum status rjournal_applying(struct store *base, int64_t seq, struct error *err)
-{
-    struct rstore *s = rstore_of(base);
-    enum status st = begin_write(s, err);
-    if (st == ST_OK)
-        set_number(s, "applying", seq);
-    return st;
-}
-
 enum status rjournal_applied(struct store *base, int64_t seq, struct error *err)
 {
     struct rstore *s = rstore_of(base);
@@ -166,13 +149,14 @@ enum status rjournal_drop(struct store *base, int64_t seq, uint32_t max, bool *r
 enum status rjournal_forget(struct store *base, int64_t after, int64_t applied, struct error *err)
 {
     struct rstore *s = rstore_of(base);
-    const struct param p[] = {param_i64(after)};
+    const struct param p[] = {param_i64(after), param_i64(applied)};
     enum status st = begin_write(s, err);
     if (st != ST_OK)
         return st;
     struct request r = {.text = rtext(s, R_JOURNAL_FORGET), .params = p, .nparams = 1};
     remote_add(s->conn, &r);
-    set_number(s, "applied", applied);
+    r = (struct request){.text = rtext(s, R_LOWER_APPLIED), .params = p, .nparams = 2};
+    remote_add(s->conn, &r);
     return ST_OK;
 }
 

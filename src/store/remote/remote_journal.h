@@ -7,7 +7,6 @@
 
 enum status rjournal_add(struct store *s, int64_t seq, struct slice row, struct error *err) MUST_CHECK;
 enum status rjournal_each(struct store *s, store_journal_fn *fn, void *arg, struct error *err) MUST_CHECK;
-enum status rjournal_applying(struct store *s, int64_t seq, struct error *err) MUST_CHECK;
 enum status rjournal_applied(struct store *s, int64_t seq, struct error *err) MUST_CHECK;
 enum status rjournal_drop(struct store *s, int64_t seq, uint32_t max, bool *ret_more,
                           struct error *err) MUST_CHECK;

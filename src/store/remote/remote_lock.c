@@ -1,11 +1,13 @@
 /* Who may use the tables of a database server: any number of servers that share them, or one alone.
 
    A server that has them alone holds a lock; so does each server that shares them, in another mode. A server
-   with a journal has two sessions: the one that writes holds the tables' lock, the one that reads a lock of
-   its own, and no other server comes in while either is held. So a server that loses one connection, and
-   makes it again, keeps the tables.
+   with a journal has three sessions: the one that writes groups holds the tables' lock, the one that reads
+   and the one that brings memtables into the tables (journal/applier.c) a lock of their own each, and no
+   other server comes in while one of them is held. So a server that loses one connection, and makes it again,
+   keeps the tables. A lock ends with its session, and a session that comes back has it first: so nothing that
+   the lost one was still doing can be committed behind what the new one does.
 
-   When both are gone for a moment, another server may have come in, or an application. larder_meta says who
+   When all are gone for a moment, another server may have come in, or an application. larder_meta says who
    has the tables for itself (`owner`), and another server or application that is about to write sets it to
    another value first: a session that comes back and finds its own name there knows that nothing has changed.
    It is empty when no server had them for itself, or the last one ended well; else the journal may hold what
@@ -13,9 +15,14 @@
 
    A server that is cut off, or frozen, does not come back by itself: it answers from memory. lease.h says for
    how long it may, and why no client reads there what is not true any more. A server that enters has the
-   tables' lock and the reader's, waits for as long as the lease of the one before it (told in `owner`) may
-   last, makes its own name the owner's, and lets the reader's lock go. In this order a reader of the former
-   owner that comes back finds its lock taken, or another owner. */
+   tables' lock and the others, waits for as long as the lease of the one before it (told in `owner`) may
+   last, makes its own name the owner's, and lets the others go. In this order a session of the former owner
+   that comes back finds its lock taken, or another owner.
+
+   The functions for applications, and servers of earlier versions, do not look for the applier's lock. They
+   change `owner` before anything else, as all do, and a transaction of the applier begins with a lock on that
+   row (rlock_keep): they wait until it has ended, or it finds another name there. For the same reason what
+   the applier hears renews no lease. */
 #include <stdio.h>
 #include <time.h>
 
@@ -115,7 +122,7 @@ static enum status apply_journal(struct rstore *s, struct error *err)
 static enum status enter_alone(struct rstore *s, struct error *err)
 {
     char former[LEASE_OWNER_BYTES];
-    struct request unlock = {.text = rtext(s, R_UNLOCK_READER)};
+    struct request unlock = {.text = rtext(s, R_UNLOCK_OTHERS)};
     if (!s->owner[0])
         lease_describe(s->owner, s->lease_ms);
     enum status st = lock(s, R_LOCK, former, err);
@@ -137,7 +144,7 @@ static enum status enter_alone(struct rstore *s, struct error *err)
 static enum status clean_up(struct rstore *s, struct error *err)
 {
     char former[LEASE_OWNER_BYTES];
-    struct request unlock = {.text = rtext(s, R_UNLOCK)}, unlock_reader = {.text = rtext(s, R_UNLOCK_READER)};
+    struct request unlock = {.text = rtext(s, R_UNLOCK)}, unlock_others = {.text = rtext(s, R_UNLOCK_OTHERS)};
     enum status st = lock(s, R_LOCK, former, err);
     if (st != ST_OK)
         return st;
@@ -149,7 +156,7 @@ static enum status clean_up(struct rstore *s, struct error *err)
     st = rstore_run(s, err); /* it is committed before another server can enter */
     if (st != ST_OK)
         return st;
-    remote_add(s->conn, &unlock_reader);
+    remote_add(s->conn, &unlock_others);
     remote_add(s->conn, &unlock);
     return rstore_run(s, err);
 }
@@ -159,11 +166,11 @@ static enum status enter_shared(struct rstore *s, struct error *err)
     char owner[LEASE_OWNER_BYTES];
     add_owner(s, owner);
     enum status st = rstore_run(s, err);
-    if (st == ST_OK && owner[0] && rgalera(s))
+    if (st == ST_OK && owner[0] && (rgalera(s) || s->lock_rows))
         return error_set(
             err, ST_INVALID,
-            "%s was last used with mode=exclusive, and not ended well: start a server on it before it"
-            " becomes a Galera cluster",
+            "%.60s was last used with mode=exclusive, and not ended well: start a server on it before it"
+            " becomes a Galera cluster, or comes to a server without locks of sessions",
             s->conn->place);
     if (st == ST_OK && owner[0])
         st = clean_up(s, err);
@@ -197,12 +204,27 @@ enum status rlock_confirm(struct rstore *s, struct error *err)
     return st == ST_OK && strcmp(owner, s->owner) != 0 ? taken_over(s, owner, err) : st;
 }
 
+enum status rlock_keep(struct rstore *s, struct error *err)
+{
+    char owner[LEASE_OWNER_BYTES] = "";
+    struct request r = {.text = rtext(s, R_KEEP_OWNER), .fn = take_owner, .arg = owner};
+    remote_add(s->conn, &r);
+    enum status st = rstore_run(s, err);
+    return st == ST_OK && strcmp(owner, s->owner) != 0 ? taken_over(s, owner, err) : st;
+}
+
+/* Of one session of a store with a journal. */
+static enum remote_statement own_lock(const struct rstore *s)
+{
+    return s->applies ? R_LOCK_APPLIER : s->beside ? R_LOCK_READER : R_LOCK_AGAIN;
+}
+
 static enum status enter_beside(struct rstore *s, struct error *err)
 {
     char owner[LEASE_OWNER_BYTES];
     if (s->peeks)
         return rlock_confirm(s, err);
-    enum status st = lock(s, R_LOCK_READER, owner, err);
+    enum status st = lock(s, own_lock(s), owner, err);
     if (st == ST_OK && strcmp(owner, s->owner) != 0)
         st = taken_over(s, owner, err);
     s->holds = st == ST_OK;
@@ -267,13 +289,13 @@ enum status rlock_outwait(struct rstore *s, struct error *err)
 
 /* ---- coming back ---- */
 
-/* One of two sessions, or both, have been away. */
+/* One of three sessions, or more of them, have been away. */
 static enum status come_back(struct rstore *s, struct error *err)
 {
     char owner[LEASE_OWNER_BYTES];
     bool taken;
     int64_t asked_us = clock_boot_us();
-    enum status st = try_lock(s, s->beside ? R_LOCK_READER : R_LOCK_AGAIN, &taken, owner, err);
+    enum status st = try_lock(s, own_lock(s), &taken, owner, err);
     if (st != ST_OK)
         return st;
     if (strcmp(owner, s->owner) != 0)
@@ -282,7 +304,8 @@ static enum status come_back(struct rstore *s, struct error *err)
     if (!taken)
         return in_use(s, owner, err);
     s->holds = true;
-    lease_renew(s->lease, asked_us);
+    if (s->lease)
+        lease_renew(s->lease, asked_us);
     return ST_OK;
 }
 

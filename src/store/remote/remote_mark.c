@@ -30,7 +30,7 @@ enum status rmark(struct store *base, struct error *err)
     m->next_number = s->next_number;
     m->everything = s->everything;
     m->told_valid = s->told_valid;
-    memcpy(m->stripes, s->stripes, sizeof m->stripes);
+    m->nclasses = s->classes.n;
     if (told_bytes(s)) {
         m->told = mem_realloc(m->told, told_bytes(s));
         memcpy(m->told, s->told, told_bytes(s));
@@ -50,7 +50,7 @@ enum status rmark_undo(struct store *base, struct error *err)
     remote_add_text(s->conn, "ROLLBACK TO SAVEPOINT larder_mark");
     if ((st = rstore_run(s, err)) != ST_OK)
         return st;
-    bool kept = m->everything == s->everything && !memcmp(m->stripes, s->stripes, sizeof m->stripes);
+    bool kept = m->everything == s->everything && m->nclasses == s->classes.n;
     if (rgalera(s))
         kept &= rgalera_undo(s);
     s->next_number = m->next_number;

@@ -22,6 +22,21 @@ struct slice remote_name_rest(struct slice name)
     return slice_of(name.p + NAME_LEFT, name.n - NAME_LEFT);
 }
 
+struct slice remote_name_low(struct slice name)
+{
+    return remote_name_is_long(name) ? slice_of(name.p, NAME_LEFT) : name;
+}
+
+struct slice remote_name_high(struct arena *a, struct slice name)
+{
+    if (!remote_name_is_long(name))
+        return name;
+    char *p = arena_alloc(a, NAME_INDEXED + 1);
+    memcpy(p, name.p, NAME_LEFT);
+    memset(p + NAME_LEFT, 0xff, NAME_INDEXED + 1 - NAME_LEFT);
+    return slice_of(p, NAME_INDEXED + 1);
+}
+
 struct slice remote_name_whole(struct arena *a, struct slice index, struct slice rest)
 {
     if (rest.n == 0)

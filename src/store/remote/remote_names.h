@@ -19,6 +19,17 @@
 struct slice remote_name_index(struct arena *a, struct slice name);
 struct slice remote_name_rest(struct slice name);
 
+/* Whether the index may have the name in another order than it has among others that begin alike; and the
+   lowest and the highest place there that a name which begins as this one does can have. Other names are
+   their own lowest and highest. */
+static inline bool remote_name_is_long(struct slice name)
+{
+    return name.n > NAME_LEFT;
+}
+
+struct slice remote_name_low(struct slice name);
+struct slice remote_name_high(struct arena *a, struct slice name);
+
 /* The whole name again. */
 struct slice remote_name_whole(struct arena *a, struct slice index, struct slice rest);
 

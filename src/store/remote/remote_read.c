@@ -36,7 +36,8 @@ enum status rread_take_key(void *arg, const struct remote_row *row)
         .first = remote_i64(row, 7),
         .version = remote_i64(row, 8),
         .expire_at = remote_i64(row, 9),
-        .value = copy(f, remote_bytes(row, 10)),
+        .numbers = remote_i64(row, 10),
+        .value = copy(f, remote_bytes(row, 11)),
     };
     if (f->store->galera && f->store->galera->guarded)
         rgalera_saw(f->store, f->keys[f->n - 1].seq, f->keys[f->n - 1].version);
@@ -112,6 +113,8 @@ static void ask_keys(struct rstore *s, const struct key_ref *refs, size_t n, str
                         .fn = rread_take_key,
                         .arg = f};
     remote_add(s->conn, &r);
+    if (locks)
+        rshared_locked(s);
 }
 
 enum status rread_get_keys(struct store *base, const struct key_ref *refs, size_t n, store_key_fn *fn,
@@ -213,6 +216,45 @@ enum status rread_get_items(struct store *base, const struct item_ref *refs, siz
     }
     for (int t = 0; t < ITEM_TABLES; t++)
         rread_release(&f[t]);
+    return st;
+}
+
+/* By id, and in the order that a collection has. */
+static int by_id_and_number(const void *a, const void *b)
+{
+    const struct item_row *x = a, *y = b;
+    if (x->ref.id != y->ref.id)
+        return x->ref.id < y->ref.id ? -1 : 1;
+    int64_t m = x->ref.pos, n = y->ref.pos;
+    if (item_named(x->ref.table)) {
+        m = x->ord;
+        n = y->ord;
+    }
+    return (m > n) - (m < n);
+}
+
+enum status rread_whole(struct store *base, enum item_table table, const int64_t *ids, size_t n,
+                        store_item_fn *fn, void *arg, struct error *err)
+{
+    struct rstore *s = rstore_of(base);
+    struct rfound f = {.store = s, .table = table};
+    enum status st = n ? rstore_connected(s, err) : ST_OK;
+    if (st != ST_OK || n == 0)
+        return st;
+    struct param p[] = {param_i64s(ids)};
+    struct request r = {.text = rtext_read_whole(s, table),
+                        .params = p,
+                        .nparams = 1,
+                        .nrows = n,
+                        .fn = rread_take_item,
+                        .arg = &f};
+    remote_add(s->conn, &r);
+    st = rstore_run(s, err);
+    if (f.n > 1)
+        qsort(f.items, f.n, sizeof *f.items, by_id_and_number);
+    for (size_t i = 0; st == ST_OK && i < f.n; i++)
+        st = fn(arg, &f.items[i]);
+    rread_release(&f);
     return st;
 }
 

@@ -19,30 +19,9 @@ static struct slice given(bool is, struct slice name)
     return is && name.p ? name : SLICE("");
 }
 
-static bool is_long(struct slice name)
-{
-    return name.n > NAME_LEFT;
-}
-
 static bool begin_alike(struct slice a, struct slice b)
 {
-    return is_long(a) && is_long(b) && memcmp(a.p, b.p, NAME_LEFT) == 0;
-}
-
-/* Before, or behind, all names that begin as this one does. */
-static struct slice widen_down(struct slice name)
-{
-    return is_long(name) ? slice_of(name.p, NAME_LEFT) : name;
-}
-
-static struct slice widen_up(struct arena *a, struct slice name)
-{
-    if (!is_long(name))
-        return name;
-    char *p = arena_alloc(a, NAME_INDEXED + 1);
-    memcpy(p, name.p, NAME_LEFT);
-    memset(p + NAME_LEFT, 0xff, NAME_INDEXED + 1 - NAME_LEFT);
-    return slice_of(p, NAME_INDEXED + 1);
+    return remote_name_is_long(a) && remote_name_is_long(b) && memcmp(a.p, b.p, NAME_LEFT) == 0;
 }
 
 /* ---- keys ---- */
@@ -73,11 +52,11 @@ static void begin_keys(struct key_reader *r, const struct key_scan *q)
         return;
     struct arena *a = &r->store->arena;
     struct slice low = keys_low(q, &r->page.has_after), end;
-    r->page.has_after &= !is_long(low);
-    buf_add_slice(&r->from, widen_down(low));
+    r->page.has_after &= !remote_name_is_long(low);
+    buf_add_slice(&r->from, remote_name_low(low));
     struct key_scan wide = *q;
-    wide.prefix = widen_down(given(true, q->prefix));
-    wide.before = widen_up(a, given(q->has_before, q->before));
+    wide.prefix = remote_name_low(given(true, q->prefix));
+    wide.before = remote_name_high(a, given(q->has_before, q->before));
     r->has_end = keys_high(&wide, a, &end);
     if (r->has_end)
         buf_add_slice(&r->end, end);
@@ -170,7 +149,7 @@ enum status rscan_keys(struct store *base, const struct key_scan *q, store_key_f
             if (!full)
                 break;
             go_behind(&r, &f.keys[f.n - 1]);
-            among = r.by_key && is_long(f.keys[f.n - 1].key);
+            among = r.by_key && remote_name_is_long(f.keys[f.n - 1].key);
         } while (among);
         if (r.by_key)
             sort_alike_keys(&f, r.page.reverse);
@@ -207,12 +186,13 @@ static void widen(struct item_reader *r)
     r->named = q->order == ITEMS_BY_NAME || q->order == ITEMS_BY_SCORE;
     if (!r->named)
         return;
-    r->widened = is_long(given(q->has_min, q->min_name)) || is_long(given(q->has_max, q->max_name));
+    r->widened = remote_name_is_long(given(q->has_min, q->min_name)) ||
+                 remote_name_is_long(given(q->has_max, q->max_name));
     if (q->has_min && q->min_name.p)
-        r->page.min_name = widen_down(q->min_name);
+        r->page.min_name = remote_name_low(q->min_name);
 }
 
-static enum status read_items(struct item_reader *r, struct rfound *f, struct error *err)
+static void ask_items(struct item_reader *r, struct rfound *f)
 {
     struct rstore *s = r->store;
     const struct item_scan *q = &r->page;
@@ -223,7 +203,7 @@ static enum status read_items(struct item_reader *r, struct rfound *f, struct er
         param_i64(q->max),
         param_i64(q->limit),
         param_bytes(given(q->has_min, q->min_name)),
-        param_bytes(widen_up(&s->arena, given(q->has_max, q->max_name))),
+        param_bytes(remote_name_high(&s->arena, given(q->has_max, q->max_name))),
         param_i64(q->skip),
         param_i64(r->number),
         param_bytes(after),
@@ -242,7 +222,12 @@ static enum status read_items(struct item_reader *r, struct rfound *f, struct er
                               .fn = rread_take_item,
                               .arg = f};
     remote_add(s->conn, &request);
-    return rstore_run(s, err);
+}
+
+static enum status read_items(struct item_reader *r, struct rfound *f, struct error *err)
+{
+    ask_items(r, f);
+    return rstore_run(r->store, err);
 }
 
 static void go_on_behind(struct item_reader *r, const struct item_row *row)
@@ -298,7 +283,7 @@ static enum status read_page(struct item_reader *r, struct rfound *f, struct err
         if (st != ST_OK)
             return st;
         r->full = f->n - before == r->page.limit;
-        if (f->n > 0 && r->named && r->page.skip > 0 && is_long(f->items[0].ref.name)) {
+        if (f->n > 0 && r->named && r->page.skip > 0 && remote_name_is_long(f->items[0].ref.name)) {
             /* The server may have skipped others of those: from the start, and skip here. */
             r->skip = r->page.skip;
             r->page.skip = 0;
@@ -308,7 +293,7 @@ static enum status read_page(struct item_reader *r, struct rfound *f, struct err
         }
         if (r->full && f->n > 0)
             go_on_behind(r, &f->items[f->n - 1]);
-    } while (r->full && r->named && is_long(f->items[f->n - 1].ref.name));
+    } while (r->full && r->named && remote_name_is_long(f->items[f->n - 1].ref.name));
     return ST_OK;
 }
 
@@ -329,9 +314,29 @@ static enum status hand_out_items(struct item_reader *r, const struct rfound *f,
     return st;
 }
 
+/* Items with certain numbers. */
+static enum status scan_numbers(struct rstore *s, const struct item_scan *q, store_item_fn *fn, void *arg,
+                                struct error *err)
+{
+    struct rfound f = {.store = s, .table = q->table};
+    enum status st = rstore_connected(s, err);
+    for (uint32_t i = 0; st == ST_OK && i < q->nords; i++) {
+        struct item_reader r = {.store = s, .page = item_scan_at(q, i)};
+        ask_items(&r, &f);
+    }
+    if (st == ST_OK)
+        st = rstore_run(s, err);
+    for (size_t i = 0; st == ST_OK && i < f.n; i++)
+        st = fn(arg, &f.items[i]);
+    rread_release(&f);
+    return st;
+}
+
 enum status rscan_items(struct store *base, const struct item_scan *q, store_item_fn *fn, void *arg,
                         struct error *err)
 {
+    if (q->nords)
+        return scan_numbers(rstore_of(base), q, fn, arg, err);
     struct item_reader r = {.store = rstore_of(base), .q = q, .left = q->limit, .full = true};
     enum status st = r.left ? rstore_connected(r.store, err) : ST_OK;
     widen(&r);

@@ -5,8 +5,10 @@
      indexed (key, field, member) has at most 1,024. One of up to 1,000 bytes stands as it is. Of a longer one
      the column has the first 992 bytes and the SHA-256 of all of it, and the column called ..._rest what
      follows the 992; it is empty for all others. See remote_names.h.
-   - seq comes from a sequence whose numbers are 1,024 apart: each one that a server takes is a block of its
-     own, so that it numbers new rows without asking.
+   - seq comes from blocks of 1,024 numbers, so that a server numbers new rows without asking. PostgreSQL: a
+     sequence whose numbers are 1,024 apart. MariaDB: larder_block, a table that has no rows when nobody
+   looks; its AUTO_INCREMENT has the next block's number, which a transaction that is rolled back does not
+   give back and no other waits for.
    - larder_count has what sessions have added to larder_db's counts since these were last brought up to date,
      in as many rows as there are slots, so that two sessions do not wait for each other.
    - MariaDB's DOUBLE has no infinities and no negative zero: larder_zset keeps the bits of a score beside it,
@@ -19,7 +21,7 @@
 
 #include "sql/remote.h"
 
-#define REMOTE_SCHEMA_VERSION 3
+#define REMOTE_SCHEMA_VERSION 4
 #define REMOTE_SEQ_BLOCK      1024 /* as the texts say it, too */
 
 /* The version of the tables, 0 when there are none. */

@@ -47,11 +47,14 @@ const char remote_postgres_functions[] =
     PG_FUNCTION "larder_lock_key() RETURNS bigint LANGUAGE sql STABLE" PG_PATH
     " 'SELECT (1818324580::bigint << 32) | ''larder_meta''::regclass::oid::bigint';"
     PG_FUNCTION "larder_enter(db integer, key bytea) RETURNS integer LANGUAGE plpgsql" PG_PATH "$$"
-    " DECLARE result integer; own text; BEGIN"
+    " DECLARE result integer; own text; by_rows boolean; BEGIN"
     " IF key IS NULL THEN RAISE EXCEPTION 'the key must not be NULL' USING ERRCODE = 'null_value_not_allowed'; END IF;"
     " IF db IS NULL THEN RAISE EXCEPTION 'the number of the database must not be NULL'"
     "  USING ERRCODE = 'null_value_not_allowed'; END IF;"
-    " IF NOT pg_try_advisory_xact_lock_shared(larder_lock_key()) OR NOT pg_try_advisory_xact_lock_shared("
+    /* Where sessions' locks do nothing, rows are locked, and no server has the tables alone. */
+    " by_rows := EXISTS (SELECT 1 FROM larder_meta AS m WHERE m.name = 'locks' AND m.value = 'rows');"
+    " IF by_rows THEN NULL;"
+    " ELSIF NOT pg_try_advisory_xact_lock_shared(larder_lock_key()) OR NOT pg_try_advisory_xact_lock_shared("
     "   (1818324581::bigint << 32) | 'larder_meta'::regclass::oid::bigint) THEN"
     "  RAISE EXCEPTION 'a Larder server has these tables for itself alone (mode exclusive)'"
     "   USING ERRCODE = 'lock_not_available'; END IF;"
@@ -65,9 +68,16 @@ const char remote_postgres_functions[] =
     /* Until then it may answer from memory: lease.h. */
     "  PERFORM pg_sleep(coalesce(substring(own FROM '; lease ([0-9]+) ms')::float8, 0) * 1.01 / 1000 + 0.001);"
     "  UPDATE larder_meta AS m SET value = '' WHERE m.name = 'owner'; END IF;"
-    " PERFORM pg_advisory_xact_lock_shared((1818324579::bigint << 32) | 'larder_meta'::regclass::oid::bigint);"
-    " PERFORM pg_advisory_xact_lock(((1818324600::bigint + (get_byte(sha256(key), 0) * 2"
-    "  + get_byte(sha256(key), 1) / 128)) << 32) | 'larder_meta'::regclass::oid::bigint);"
+    " IF by_rows THEN"
+    "  PERFORM 1 FROM larder_lock AS l WHERE l.n = -1 FOR SHARE;"
+    "  PERFORM 1 FROM larder_lock AS l WHERE l.n = get_byte(sha256(key), 0) * 2 + get_byte(sha256(key), 1) / 128"
+    "   FOR UPDATE;"
+    " ELSE"
+    "  PERFORM pg_advisory_xact_lock_shared((1818324579::bigint << 32) | 'larder_meta'::regclass::oid::bigint);"
+    /* The class of the key as servers have it: the first 20 bits (remote_shared.c). */
+    "  PERFORM pg_advisory_xact_lock(((1818324600::bigint + (get_byte(sha256(key), 0) * 4096"
+    "   + get_byte(sha256(key), 1) * 16 + get_byte(sha256(key), 2) / 16)) << 32)"
+    "   | 'larder_meta'::regclass::oid::bigint); END IF;"
     " SELECT d.number INTO result FROM larder_db AS d WHERE d.db = larder_enter.db;"
     " IF NOT FOUND THEN RAISE EXCEPTION 'there is no database %', db; END IF;"
     " RETURN result; END $$;"
@@ -114,7 +124,7 @@ const char remote_postgres_functions[] =
     " IF old.id <> 0 THEN INSERT INTO larder_trash (id, type) VALUES (old.id, old.type) ON CONFLICT DO NOTHING;"
     " END IF;"
     " UPDATE larder_key AS k SET type = 1, id = long_id,"
-    "  size = CASE WHEN long_id = 0 THEN 0 ELSE length(larder_set.value) END, first = 0,"
+    "  size = CASE WHEN long_id = 0 THEN 0 ELSE length(larder_set.value) END, first = 0, numbers = 0,"
     "  version = greatest(old.version + 1, now_us), expire_at = ends,"
     "  value = CASE WHEN long_id = 0 THEN larder_set.value ELSE '' END WHERE k.seq = old.seq;"
     " PERFORM larder_counted(num, 1 - (old.expire_at >= 0)::integer,"
@@ -137,7 +147,7 @@ const char remote_postgres_functions[] =
     " IF NOT FOUND THEN RETURN false; END IF;"
     " IF old.id <> 0 THEN INSERT INTO larder_trash (id, type) VALUES (old.id, old.type) ON CONFLICT DO NOTHING;"
     " END IF;"
-    " UPDATE larder_key AS k SET type = 0, id = 0, size = 0, first = 0, value = '', expire_at = -1,"
+    " UPDATE larder_key AS k SET type = 0, id = 0, size = 0, first = 0, numbers = 0, value = '', expire_at = -1,"
     "  version = greatest(old.version + 1, now_us) WHERE k.seq = old.seq;"
     " PERFORM larder_counted(num, -1, -(old.expire_at > 0)::integer); RETURN true; END $$;"
     PG_FUNCTION "larder_del(key text, db integer DEFAULT 0) RETURNS boolean LANGUAGE sql" PG_PATH
@@ -209,15 +219,16 @@ const char remote_postgres_views[] =
     " SET num = NULL; SELECT d.number INTO num FROM larder_db AS d WHERE d.db = p_db;"                       \
     " IF num IS NULL THEN" MD_REFUSE("there is no such database") " END IF;"
 
-/* A number for a new row. On Galera from where servers have theirs (remote_galera.c): what a sequence gives there may
-   be another row's. */
+/* A number for a new row, the first of a block. On Galera from where servers have theirs (remote_galera.c). */
 #define MD_NEW_SEQ                                                                                           \
-    "  IF EXISTS (SELECT 1 FROM larder_meta WHERE name = 'next_seq') AND EXISTS (SELECT 1"                   \
-    "   FROM information_schema.global_status WHERE variable_name = 'WSREP_CLUSTER_SIZE'"                    \
-    "   AND CAST(variable_value AS SIGNED) > 0) THEN"                                                        \
-    "   UPDATE larder_meta SET value = LAST_INSERT_ID(CAST(value AS SIGNED)) + 1024 WHERE name = 'next_seq';"\
-    "   SET new_seq = LAST_INSERT_ID();"                                                                     \
-    "  ELSE SET new_seq = NEXT VALUE FOR larder_seq; END IF;"
+    "  IF EXISTS (SELECT 1 FROM larder_meta WHERE name = 'next_seq') THEN"                                   \
+    "   IF EXISTS (SELECT 1 FROM information_schema.global_status WHERE variable_name = 'WSREP_CLUSTER_SIZE'" \
+    "    AND CAST(variable_value AS SIGNED) > 0) THEN"                                                       \
+    "    UPDATE larder_meta SET value = LAST_INSERT_ID(CAST(value AS SIGNED)) + 1024 WHERE name = 'next_seq';" \
+    "    SET new_seq = LAST_INSERT_ID(); END IF; END IF;"                                                    \
+    "  IF new_seq IS NULL THEN"                                                                              \
+    "   INSERT INTO larder_block (n) VALUES (NULL); SET new_seq = (LAST_INSERT_ID() - 1) * 1024 + 1;"        \
+    "   DELETE FROM larder_block WHERE n = LAST_INSERT_ID(); END IF;"
 
 #define MD_DISCARD                                                                                           \
     " IF old_id <> 0 THEN INSERT IGNORE INTO larder_trash (id, type) VALUES (old_id, old_type); END IF;"
@@ -280,7 +291,7 @@ const char remote_mariadb_functions[] =
     " SELECT seq, id, type, expire_at INTO old_seq, old_id, old_type, old_expire FROM larder_key"
     "  WHERE db = num AND `key` = larder_name(p_key) FOR UPDATE;"
     MD_DISCARD
-    " UPDATE larder_key SET type = 1, id = long_id, size = IF(long_id = 0, 0, LENGTH(p_value)), first = 0,"
+    " UPDATE larder_key SET type = 1, id = long_id, size = IF(long_id = 0, 0, LENGTH(p_value)), first = 0, numbers = 0,"
     "  version = GREATEST(version, now_us), expire_at = ends, value = IF(long_id = 0, p_value, '')"
     "  WHERE seq = old_seq;"
     " CALL larder_counted(num, 1 - (old_expire >= 0), (ends > 0) - (old_expire > 0)); RETURN 1; END;"
@@ -296,7 +307,7 @@ const char remote_mariadb_functions[] =
     "  AND (expire_at = 0 OR expire_at > now_us DIV 1000) FOR UPDATE;"
     " IF old_seq IS NOT NULL THEN"
     MD_DISCARD
-    "  UPDATE larder_key SET type = 0, id = 0, size = 0, first = 0, value = '', expire_at = -1,"
+    "  UPDATE larder_key SET type = 0, id = 0, size = 0, first = 0, numbers = 0, value = '', expire_at = -1,"
     "   version = GREATEST(version + 1, now_us) WHERE seq = old_seq;"
     "  CALL larder_counted(num, -1, -(old_expire > 0)); END IF; RETURN 1; END;";
 

@@ -4,7 +4,7 @@
 
 #include "store/remote/remote_schema.h"
 
-#define REMOTE_SCHEMA_TEXTS 3
+#define REMOTE_SCHEMA_TEXTS 1
 
 /* What brings the tables from version - 1 to version. */
 struct remote_schema_step {

@@ -177,38 +177,15 @@ static const char postgres_1[] =
 
 /* ---- MariaDB ---- */
 
-/* What both procedures begin with: num is the database's number. */
-#define MD_ENTER                                                                                             \
-    " IF IS_USED_LOCK(larder_lock_name()) IS NOT NULL OR IS_USED_LOCK(larder_reader_name()) IS NOT NULL THEN" \
-    "  SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT ="                                                           \
-    "  'a Larder server has these tables for itself alone (mode exclusive)'; END IF;"                        \
-    /* One that had them, and ended badly or has lost its connection: it shall know that they have changed. */ \
-    " IF (SELECT value FROM larder_meta WHERE name = 'owner') <> '' THEN"                                    \
-    "  IF EXISTS (SELECT 1 FROM larder_journal WHERE seq >"                                                  \
-    "   (SELECT CAST(value AS SIGNED) FROM larder_meta WHERE name = 'applied')) THEN"                        \
-    "   SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT ="                                                          \
-    "   'the journal of a Larder server has to be applied first: start one'; END IF;"                        \
-    "  UPDATE larder_meta SET value = '' WHERE name = 'owner'; END IF;"                                      \
-    " SELECT n INTO num FROM larder_lock WHERE n = -1 LOCK IN SHARE MODE;"                                   \
-    " SELECT n INTO num FROM larder_lock WHERE n = CONV(SUBSTR(SHA2(p_key, 256), 1, 3), 16, 10) DIV 8"       \
-    "  FOR UPDATE;"                                                                                          \
-    " SET num = NULL; SELECT d.number INTO num FROM larder_db AS d WHERE d.db = p_db;"                       \
-    " IF num IS NULL THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'there is no such database'; END IF;"
-
-#define MD_DISCARD                                                                                           \
-    " IF old_id <> 0 THEN INSERT IGNORE INTO larder_trash (id, type) VALUES (old_id, old_type); END IF;"
-
-static const char mariadb_tables[] =
+static const char mariadb_1[] =
     "CREATE TABLE IF NOT EXISTS larder_meta (name VARBINARY(64) PRIMARY KEY, value VARBINARY(512) NOT NULL)" MD_TABLE
     "CREATE TABLE IF NOT EXISTS larder_db (db INT PRIMARY KEY, number INT NOT NULL, `keys` BIGINT NOT NULL,"
     " expires BIGINT NOT NULL)" MD_TABLE
     "CREATE TABLE IF NOT EXISTS larder_count (number INT NOT NULL, slot INT NOT NULL, `keys` BIGINT NOT NULL,"
     " expires BIGINT NOT NULL, PRIMARY KEY (number, slot))" MD_TABLE
-    "CREATE SEQUENCE IF NOT EXISTS larder_seq INCREMENT BY 1024 NOCACHE ENGINE = InnoDB;"
-
     "CREATE TABLE IF NOT EXISTS larder_key ("
-    " seq BIGINT NOT NULL DEFAULT (NEXT VALUE FOR larder_seq), db INT NOT NULL, `key` VARBINARY(1024) NOT NULL,"
-    " key_rest LONGBLOB NOT NULL DEFAULT '', type SMALLINT NOT NULL, id BIGINT NOT NULL, size BIGINT NOT NULL,"
+    " seq BIGINT NOT NULL, db INT NOT NULL, `key` VARBINARY(1024) NOT NULL,"
+    " key_rest LONGBLOB NOT NULL DEFAULT (''), type SMALLINT NOT NULL, id BIGINT NOT NULL, size BIGINT NOT NULL,"
     " first BIGINT NOT NULL, version BIGINT NOT NULL, expire_at BIGINT NOT NULL,"
     " due_at BIGINT AS (IF(type = 2 AND first <> 0, first, NULL)) STORED, value LONGBLOB NOT NULL,"
     " PRIMARY KEY (seq), UNIQUE KEY larder_key_name (db, `key`), KEY larder_key_expire (expire_at, db),"
@@ -217,16 +194,16 @@ static const char mariadb_tables[] =
     "CREATE TABLE IF NOT EXISTS larder_chunk (id BIGINT NOT NULL, pos BIGINT NOT NULL, value LONGBLOB NOT NULL,"
     " PRIMARY KEY (id, pos))" MD_TABLE
     "CREATE TABLE IF NOT EXISTS larder_hash (id BIGINT NOT NULL, field VARBINARY(1024) NOT NULL,"
-    " field_rest LONGBLOB NOT NULL DEFAULT '', expire_at BIGINT NOT NULL, ord BIGINT NOT NULL,"
+    " field_rest LONGBLOB NOT NULL DEFAULT (''), expire_at BIGINT NOT NULL, ord BIGINT NOT NULL,"
     " value LONGBLOB NOT NULL, PRIMARY KEY (id, field), KEY larder_hash_ord (id, ord),"
     " KEY larder_hash_expire (id, expire_at))" MD_TABLE
     "CREATE TABLE IF NOT EXISTS larder_list (id BIGINT NOT NULL, pos BIGINT NOT NULL, value LONGBLOB NOT NULL,"
     " PRIMARY KEY (id, pos))" MD_TABLE
     "CREATE TABLE IF NOT EXISTS larder_set (id BIGINT NOT NULL, member VARBINARY(1024) NOT NULL,"
-    " member_rest LONGBLOB NOT NULL DEFAULT '', ord BIGINT NOT NULL, PRIMARY KEY (id, member),"
+    " member_rest LONGBLOB NOT NULL DEFAULT (''), ord BIGINT NOT NULL, PRIMARY KEY (id, member),"
     " KEY larder_set_ord (id, ord))" MD_TABLE
     "CREATE TABLE IF NOT EXISTS larder_zset (id BIGINT NOT NULL, member VARBINARY(1024) NOT NULL,"
-    " member_rest LONGBLOB NOT NULL DEFAULT '', score DOUBLE NOT NULL, bits BIGINT NOT NULL,"
+    " member_rest LONGBLOB NOT NULL DEFAULT (''), score DOUBLE NOT NULL, bits BIGINT NOT NULL,"
     " place " MD_PLACE ", ord BIGINT NOT NULL, PRIMARY KEY (id, member),"
     " KEY larder_zset_score (id, place, member, bits), KEY larder_zset_ord (id, ord))" MD_TABLE
     "CREATE TABLE IF NOT EXISTS larder_zset_block (id BIGINT NOT NULL, block BIGINT NOT NULL,"
@@ -239,102 +216,7 @@ static const char mariadb_tables[] =
     "CREATE TABLE IF NOT EXISTS larder_trash (id BIGINT NOT NULL, type SMALLINT NOT NULL,"
     " PRIMARY KEY (id, type))" MD_TABLE
     /* Of a server that has the tables for itself. */
-    "CREATE TABLE IF NOT EXISTS larder_journal (seq BIGINT PRIMARY KEY, changes LONGBLOB NOT NULL)" MD_TABLE;
-
-static const char mariadb_routines[] =
-    "CREATE OR REPLACE FUNCTION larder_lock_name() RETURNS VARCHAR(64) DETERMINISTIC NO SQL SQL SECURITY INVOKER"
-    " RETURN CONCAT('larder ', SUBSTR(SHA2(CONCAT(DATABASE(), '.larder_meta'), 256), 1, 40));"
-    "CREATE OR REPLACE FUNCTION larder_reader_name() RETURNS VARCHAR(64) DETERMINISTIC NO SQL SQL SECURITY INVOKER"
-    " RETURN CONCAT('larder reader ', SUBSTR(SHA2(CONCAT(DATABASE(), '.larder_meta'), 256), 1, 40));"
-    "CREATE OR REPLACE FUNCTION larder_name(name LONGBLOB) RETURNS VARBINARY(1024) DETERMINISTIC NO SQL"
-    " SQL SECURITY INVOKER RETURN IF(LENGTH(name) <= 1000, name,"
-    "  CONCAT(SUBSTR(name, 1, 992), UNHEX(SHA2(name, 256))));"
-    "CREATE OR REPLACE FUNCTION larder_rest(name LONGBLOB) RETURNS LONGBLOB DETERMINISTIC NO SQL"
-    " SQL SECURITY INVOKER RETURN IF(LENGTH(name) <= 1000, '', SUBSTR(name, 993));"
-    /* A string from its row or its chunks; not by GROUP_CONCAT, which ends at group_concat_max_len. */
-    "CREATE OR REPLACE FUNCTION larder_string(p_id BIGINT, p_value LONGBLOB) RETURNS LONGBLOB READS SQL DATA"
-    " SQL SECURITY INVOKER BEGIN DECLARE done INT DEFAULT 0; DECLARE part LONGBLOB; DECLARE result LONGBLOB DEFAULT '';"
-    " DECLARE c CURSOR FOR SELECT value FROM larder_chunk WHERE id = p_id ORDER BY pos;"
-    " DECLARE CONTINUE HANDLER FOR NOT FOUND SET done = 1;"
-    " IF p_id = 0 THEN RETURN p_value; END IF;"
-    " OPEN c; FETCH c INTO part; WHILE NOT done DO SET result = CONCAT(result, part); FETCH c INTO part; END WHILE;"
-    " CLOSE c; RETURN result; END;"
-    "CREATE OR REPLACE FUNCTION larder_get(p_key LONGBLOB) RETURNS LONGBLOB READS SQL DATA SQL SECURITY INVOKER"
-    " RETURN larder_get_in(0, p_key);"
-    "CREATE OR REPLACE FUNCTION larder_get_in(p_db INT, p_key LONGBLOB) RETURNS LONGBLOB READS SQL DATA"
-    " SQL SECURITY INVOKER RETURN (SELECT larder_string(k.id, k.value)"
-    "  FROM larder_db AS d JOIN larder_key AS k ON k.db = d.number"
-    "  WHERE d.db = p_db AND k.`key` = larder_name(p_key) AND k.type = 1 AND " LIVE(MD_NOW) ");"
-    "CREATE OR REPLACE PROCEDURE larder_counted(p_number INT, p_keys INT, p_expires INT) SQL SECURITY INVOKER"
-    " IF p_keys <> 0 OR p_expires <> 0 THEN"
-    "  INSERT INTO larder_count (number, slot, `keys`, expires)"
-    "   VALUES (p_number, 1000 + CONNECTION_ID() % 64, p_keys, p_expires)"
-    "   ON DUPLICATE KEY UPDATE `keys` = `keys` + VALUES(`keys`), expires = expires + VALUES(expires); END IF;"
-    "CREATE OR REPLACE PROCEDURE larder_set(p_key LONGBLOB, p_value LONGBLOB, p_ttl_ms BIGINT)"
-    " SQL SECURITY INVOKER CALL larder_set_in(0, p_key, p_value, p_ttl_ms);"
-    "CREATE OR REPLACE PROCEDURE larder_set_in(p_db INT, p_key LONGBLOB, p_value LONGBLOB, p_ttl_ms BIGINT)"
-    " SQL SECURITY INVOKER BEGIN"
-    " DECLARE num INT; DECLARE now_us BIGINT DEFAULT " MD_NOW_US "; DECLARE ends BIGINT DEFAULT 0;"
-    " DECLARE long_id, pos BIGINT DEFAULT 0; DECLARE old_seq, old_id, old_type, old_expire BIGINT DEFAULT NULL;"
-    MD_ENTER
-    " IF p_ttl_ms <= 0 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT ="
-    "  'a time to live has to be longer than nothing'; END IF;"
-    " IF p_ttl_ms IS NOT NULL THEN SET ends = now_us DIV 1000 + p_ttl_ms; END IF;"
-    " IF LENGTH(p_value) > 65536 THEN"
-    "  UPDATE larder_meta SET value = LAST_INSERT_ID(CAST(value AS SIGNED)) + 1 WHERE name = 'next_id';"
-    "  SET long_id = LAST_INSERT_ID();"
-    "  WHILE pos * 16384 < LENGTH(p_value) DO"
-    "   INSERT INTO larder_chunk (id, pos, value) VALUES (long_id, pos, SUBSTR(p_value, pos * 16384 + 1, 16384));"
-    "   SET pos = pos + 1; END WHILE; END IF;"
-    /* Whoever comes second waits here for the first. A row without a type yet is nobody's. */
-    " INSERT INTO larder_key (db, `key`, key_rest, type, id, size, first, version, expire_at, value)"
-    "  VALUES (num, larder_name(p_key), larder_rest(p_key), 0, 0, 0, 0, 1, -1, '')"
-    "  ON DUPLICATE KEY UPDATE version = version + 1;"
-    " SELECT seq, id, type, expire_at INTO old_seq, old_id, old_type, old_expire FROM larder_key"
-    "  WHERE db = num AND `key` = larder_name(p_key) FOR UPDATE;"
-    MD_DISCARD
-    " UPDATE larder_key SET type = 1, id = long_id, size = IF(long_id = 0, 0, LENGTH(p_value)), first = 0,"
-    "  version = GREATEST(version, now_us), expire_at = ends, value = IF(long_id = 0, p_value, '')"
-    "  WHERE seq = old_seq;"
-    " CALL larder_counted(num, 1 - (old_expire >= 0), (ends > 0) - (old_expire > 0)); END;"
-    "CREATE OR REPLACE PROCEDURE larder_del(p_key LONGBLOB) SQL SECURITY INVOKER CALL larder_del_in(0, p_key);"
-    "CREATE OR REPLACE PROCEDURE larder_del_in(p_db INT, p_key LONGBLOB) SQL SECURITY INVOKER BEGIN"
-    " DECLARE num INT; DECLARE now_us BIGINT DEFAULT " MD_NOW_US ";"
-    " DECLARE old_seq, old_id, old_type, old_expire BIGINT DEFAULT NULL;"
-    " DECLARE CONTINUE HANDLER FOR NOT FOUND SET old_seq = NULL;"
-    MD_ENTER
-    " SELECT seq, id, type, expire_at INTO old_seq, old_id, old_type, old_expire FROM larder_key"
-    "  WHERE db = num AND `key` = larder_name(p_key) AND type <> 0"
-    "  AND (expire_at = 0 OR expire_at > now_us DIV 1000) FOR UPDATE;"
-    " IF old_seq IS NOT NULL THEN"
-    MD_DISCARD
-    "  UPDATE larder_key SET type = 0, id = 0, size = 0, first = 0, value = '', expire_at = -1,"
-    "   version = GREATEST(version + 1, now_us) WHERE seq = old_seq;"
-    "  CALL larder_counted(num, -1, -(old_expire > 0)); END IF; END;";
-
-static const char mariadb_views[] =
-    "CREATE OR REPLACE VIEW larder_keys AS SELECT d.db AS db, " MD_KEY " AS `key`, " TYPE_NAME " AS type,"
-    " CASE WHEN k.type = 1 AND k.id = 0 THEN length(k.value)"
-    "  WHEN " DUE(MD_NOW) " THEN k.size - " EXPIRED_FIELDS(MD_NOW) " ELSE k.size END AS size, "
-    MD_MOMENT("k.expire_at") " AS expires,"
-    " CASE WHEN k.expire_at > 0 THEN (k.expire_at - " MD_NOW ") / 1000 END AS ttl,"
-    " k.version AS version, k.`key` AS key_bytes"
-    " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db"
-    " WHERE k.type <> 0 AND " LIVE(MD_NOW)
-    " AND NOT (" DUE(MD_NOW) " AND k.size = " EXPIRED_FIELDS(MD_NOW) ");"
-    "CREATE OR REPLACE VIEW larder_strings AS SELECT d.db AS db, " MD_KEY " AS `key`, "
-    MD_TEXT("larder_string(k.id, k.value)") " AS value, "
-    MD_MOMENT("k.expire_at") " AS expires, k.`key` AS key_bytes"
-    " FROM larder_key AS k JOIN larder_db AS d ON d.number = k.db WHERE k.type = 1 AND " LIVE(MD_NOW) ";"
-    "CREATE OR REPLACE " MD_ITEMS("larder_hashes", "larder_hash", "2",
-             MD_TEXT(MD_WHOLE("i.field", "i.field_rest")) " AS field, " MD_TEXT("i.value") " AS value",
-             FIELD_ENDS, " AND (i.expire_at = 0 OR i.expire_at > " MD_NOW ")")
-    "CREATE OR REPLACE " MD_ITEMS("larder_lists", "larder_list", "3",
-             "i.pos - k.first AS position, " MD_TEXT("i.value") " AS value", "k.expire_at", "")
-    "CREATE OR REPLACE " MD_ITEMS("larder_sets", "larder_set", "4", MD_TEXT(MD_WHOLE("i.member", "i.member_rest")) " AS member",
-             "k.expire_at", "")
-    "CREATE OR REPLACE " MD_ITEMS("larder_zsets", "larder_zset", "5",
-             MD_TEXT(MD_WHOLE("i.member", "i.member_rest")) " AS member, i.score AS score", "k.expire_at", "")
+    "CREATE TABLE IF NOT EXISTS larder_journal (seq BIGINT PRIMARY KEY, changes LONGBLOB NOT NULL)" MD_TABLE
 
     "INSERT IGNORE INTO larder_meta (name, value) VALUES ('next_id', '1'), ('next_db_number', '0'), ('owner', ''), ('synced', '0'),"
     " ('applied', '0'), ('applying', '0'), ('created', DATE_FORMAT(UTC_TIMESTAMP(), '%Y-%m-%dT%H:%i:%sZ')), ('schema_version', '1');";
@@ -374,23 +256,39 @@ static const char postgres_3[] =
 /* There are no partial indexes: due_at, which has one, is -1 - db for a table. Who writes waits meanwhile. */
 static const char mariadb_3[] =
     "CREATE TABLE IF NOT EXISTS larder_row (id BIGINT NOT NULL, name VARBINARY(1024) NOT NULL,"
-    " name_rest LONGBLOB NOT NULL DEFAULT '', expire_at BIGINT NOT NULL, value LONGBLOB NOT NULL,"
+    " name_rest LONGBLOB NOT NULL DEFAULT (''), expire_at BIGINT NOT NULL, value LONGBLOB NOT NULL,"
     " PRIMARY KEY (id, name), KEY larder_row_expire (id, expire_at))" MD_TABLE
     "CREATE TABLE IF NOT EXISTS larder_entry (id BIGINT NOT NULL, name VARBINARY(1024) NOT NULL,"
-    " name_rest LONGBLOB NOT NULL DEFAULT '', value LONGBLOB NOT NULL, PRIMARY KEY (id, name))" MD_TABLE
+    " name_rest LONGBLOB NOT NULL DEFAULT (''), value LONGBLOB NOT NULL, PRIMARY KEY (id, name))" MD_TABLE
     "ALTER TABLE larder_key MODIFY COLUMN due_at BIGINT"
     " AS (IF(type = 2 AND first <> 0, first, IF(type = 6, -1 - db, NULL))) STORED;";
+
+/* ---- version 4 ---- */
+
+/* Numbers of items with holes. Rows as they are have none: both databases add the column without touching
+   one. The functions of applications set it where they make a string of what had items. */
+static const char postgres_4[] = "ALTER TABLE larder_key ADD COLUMN numbers bigint NOT NULL DEFAULT 0;";
+
+/* And sequences go: other servers of MariaDB's kind have none, and a dump that has one cannot be brought back
+   everywhere. AUTO_INCREMENT of an empty table numbers the blocks, from behind the last that the sequence gave out.
+   A step that broke off runs again: the sequence goes last, and what was taken from the counter is only left out. */
+static const char mariadb_4[] =
+    "ALTER TABLE larder_key ADD COLUMN IF NOT EXISTS numbers BIGINT NOT NULL DEFAULT 0;"
+    "CREATE TABLE IF NOT EXISTS larder_block (n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY)" MD_TABLE
+    "SET @larder_text = IF(EXISTS (SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE()"
+    "  AND table_name = 'larder_seq'),"
+    " 'INSERT IGNORE INTO larder_block (n) SELECT next_not_cached_value DIV 1024 + 1 FROM larder_seq', 'DO 0');"
+    "PREPARE larder_text FROM @larder_text;"
+    "EXECUTE larder_text;"
+    "DEALLOCATE PREPARE larder_text;"
+    "DELETE FROM larder_block;"
+    "DROP TABLE IF EXISTS larder_seq;";
 
 /* clang-format on */
 
 const struct remote_schema_step remote_schema_steps[REMOTE_SCHEMA_VERSION] = {
-    {1,
-     {[REMOTE_POSTGRES] = {postgres_1},
-      [REMOTE_MARIADB] = {mariadb_tables, mariadb_routines, mariadb_views}}},
-    {2,
-     {[REMOTE_POSTGRES] = {postgres_2, remote_postgres_functions, remote_postgres_views},
-      [REMOTE_MARIADB] = {mariadb_2, remote_mariadb_functions, remote_mariadb_views}}},
-    {3,
-     {[REMOTE_POSTGRES] = {postgres_3, remote_postgres_views},
-      [REMOTE_MARIADB] = {mariadb_3, remote_mariadb_views}}},
+    {1, {[REMOTE_POSTGRES] = {postgres_1}, [REMOTE_MARIADB] = {mariadb_1}}},
+    {2, {[REMOTE_POSTGRES] = {postgres_2}, [REMOTE_MARIADB] = {mariadb_2}}},
+    {3, {[REMOTE_POSTGRES] = {postgres_3}, [REMOTE_MARIADB] = {mariadb_3}}},
+    {4, {[REMOTE_POSTGRES] = {postgres_4}, [REMOTE_MARIADB] = {mariadb_4}}},
 };

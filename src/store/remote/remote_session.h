@@ -23,6 +23,19 @@ enum status rlock_again(struct rstore *s, struct error *err) MUST_CHECK;
 /* Of a session that peeks: whether the tables were ours in what the running transaction sees. */
 enum status rlock_confirm(struct rstore *s, struct error *err) MUST_CHECK;
 
+/* Within the running transaction, of a session that applies: the tables are ours, and stay so until it has
+   ended. ST_LOCKED: they are another's. */
+enum status rlock_keep(struct rstore *s, struct error *err) MUST_CHECK;
+
+/* ---- remote_proof.c ---- */
+
+/* Before anything is made there: ST_INVALID for a server that is not proven, unless that is accepted. */
+enum status rproof_check(struct rstore *s, bool accept, struct error *err) MUST_CHECK;
+
+/* With the tables there: what the server can do, and how locks are had. `first` of this process: what is
+   missing is judged, and rows to lock are made. */
+enum status rproof_try(struct rstore *s, bool first, bool accept, struct error *err) MUST_CHECK;
+
 /* ---- remote_shared.c ---- */
 
 int64_t rshared_now_us(const struct store *s);
@@ -42,6 +55,12 @@ void rshared_conflict(struct rstore *s);
 /* Before reading keys in a transaction that may write: locks them, in the round trip that reads them. */
 void rshared_lock_keys(struct rstore *s, const struct key_ref *refs, size_t n);
 
+/* Behind what reads them: whatever is asked for next is waited for as ever. */
+void rshared_locked(struct rstore *s);
+
+/* What a loose transaction locks, behind BEGIN: the lock of all writers, and the classes of these keys. */
+void rshared_lock_loose(struct rstore *s, const struct key_ref *refs, size_t n);
+
 /* Brings what became of the databases into the tables: counts as differences. */
 enum status rshared_apply_dbs(struct rstore *s, const struct changes *c, struct error *err) MUST_CHECK;
 
@@ -50,14 +69,31 @@ enum status rshared_apply_dbs(struct rstore *s, const struct changes *c, struct 
 bool rbrief_is_on(const struct store *s);
 
 /* Reads what was declared in a statement of its own, where that is possible; s->brief.on tells. */
-enum status rbrief_ask(struct rstore *s, const struct store_declared *d, struct rfound *f,
+enum status rbrief_ask(struct rstore *s, bool write, const struct store_declared *d, struct rfound *f,
                        struct error *err) MUST_CHECK;
 
 /* Something else is asked for: from here on it is a transaction like any other, if what it has read is what
    it would read now; else ST_CONFLICT. */
 enum status rbrief_widen(struct rstore *s, struct error *err) MUST_CHECK;
 
+/* ---- remote_loose.c ---- */
+
+/* Whether a transaction that writes begins without locks. */
+bool rloose_may(struct rstore *s, const struct store_declared *d);
+
+/* Notes what was read of the declared keys. */
+void rloose_keep(struct rstore *s, const struct rfound *f);
+
+/* Applies a change set in the running transaction, if that is loose and it can be; *ret_done tells. */
+enum status rloose_apply(struct rstore *s, struct changes *c, bool *ret_done, struct error *err) MUST_CHECK;
+
+/* What a loose one has written was in another's way; or stands. */
+void rloose_conflict(struct rstore *s);
+void rloose_committed(struct rstore *s);
+
 /* ---- remote_connect.c ---- */
+
+#define BACKOFF_MIN_MS 50 /* before the second attempt; backoff_ms is that while the last one was well */
 
 struct remote_options rconnect_options(const struct rstore *s);
 

@@ -2,13 +2,15 @@
 
    A transaction that may write locks the keys it uses before it reads them, whether they exist or not, and
    holds the locks until it has ended: no other server sees or changes what it is about to change. There is a
-   lock for each of STRIPES classes of keys, by their hash, so that their number is bounded: advisory locks on
-   PostgreSQL, the rows of larder_lock on MariaDB. The keys that are known before are locked in one order, in
-   the round trip that begins the transaction and reads them; those that turn up later, when they are read.
-   Of two transactions that wait for each other then, the database ends one (ST_CONFLICT); PostgreSQL would
-   take a second to look, and ends one that has waited for a moment. Besides, all transactions that write
-   share one more lock, which one that changes whole databases takes alone. Key rows are also locked as rows,
-   for applications that write to them without asking for any of this.
+   lock for each of many classes of keys, by their hash: advisory locks on PostgreSQL, of so many classes that
+   two batches hardly meet in one which is not a key's of both; the rows of larder_lock on MariaDB, and where
+   there are no advisory locks. PostgreSQL has room for some thousand locks of all sessions: who needs more
+   than MAX_CLASSES keeps all other writers out in their stead. The keys that are known before are locked in
+   one order, in the round trip that begins the transaction and reads them; those that turn up later, when
+   they are read. Of two transactions that wait for each other then, the database ends one (ST_CONFLICT);
+   PostgreSQL would take a second to look, and ends one that has waited for a moment. Besides, all
+   transactions that write share one more lock, which one that changes whole databases takes alone. Key rows
+   are also locked as rows, for applications that write to them without asking for any of this.
 
    A transaction that only reads sees one snapshot and locks nothing; one that only reads the rows of the
    keys that it has declared is a single statement (remote_brief.c).
@@ -23,9 +25,17 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
+#include "base/vec.h"
 #include "store/remote/remote_galera.h"
 #include "store/remote/remote_names.h"
 #include "store/remote/remote_session.h"
+
+#define CLASS_BITS     20
+#define ROW_CLASS_BITS 9   /* as many as larder_lock has rows for */
+#define MAX_CLASSES    512 /* that a transaction locks */
+
+_Static_assert(1 << ROW_CLASS_BITS == STRIPES, "a row for each class");
 
 int64_t rshared_now_us(const struct store *base)
 {
@@ -35,73 +45,95 @@ int64_t rshared_now_us(const struct store *base)
 
 /* ---- locks ---- */
 
-static unsigned stripe_of(struct slice key)
-{
-    unsigned char hash[SHA256_DIGEST_LENGTH];
-    SHA256((const unsigned char *)key.p, key.n, hash);
-    return hash[0] * 2u + hash[1] / 128u;
-}
-
 static void add_lock(struct rstore *s, enum remote_statement which)
 {
     struct request r = {.text = rtext(s, which)};
     remote_add(s->conn, &r);
 }
 
-/* The highest stripe that is locked; -1: none is. */
-static int64_t highest_locked(const struct rstore *s)
+/* The same on every server. Where locks are rows, there is a row for each class. */
+static int64_t class_of(const struct rstore *s, struct slice key)
 {
-    int64_t k = STRIPES - 1;
-    while (k >= 0 && !(s->stripes[k / 64] & (uint64_t)1 << k % 64))
-        k--;
-    return k;
+    const bool rows = s->lock_rows || !rtext_postgres(s);
+    unsigned char hash[SHA256_DIGEST_LENGTH];
+    SHA256((const unsigned char *)key.p, key.n, hash);
+    uint32_t head = (uint32_t)hash[0] << 24 | (uint32_t)hash[1] << 16 | (uint32_t)hash[2] << 8 | hash[3];
+    return head >> (32 - (rows ? ROW_CLASS_BITS : CLASS_BITS));
 }
 
-/* Locks those of the wanted stripes that are not locked yet, in ascending order. Who waits for one that is
-   below another which it has may be waited for in turn. Where the database takes its time to see that, it is
-   not waited for: the transaction is tried again, with its locks in order, long before. */
-static void lock_stripes(struct rstore *s, const uint64_t wanted[STRIPES / 64])
+static int by_number(const void *a, const void *b)
 {
-    int64_t *numbers = arena_alloc(&s->arena, STRIPES * sizeof *numbers);
-    const int64_t highest = highest_locked(s);
-    size_t found = 0;
-    for (unsigned k = 0; k < STRIPES; k++) {
-        uint64_t bit = (uint64_t)1 << k % 64;
-        if ((wanted[k / 64] & bit) && !(s->stripes[k / 64] & bit)) {
-            numbers[found++] = k;
-            s->stripes[k / 64] |= bit;
-        }
-    }
-    if (found == 0)
+    const int64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static void add_classes(struct rclasses *c, const int64_t *at, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        VEC_PUSH(c->at, c->n, c->cap) = at[i];
+    if (c->n > 1)
+        qsort(c->at, c->n, sizeof *c->at, by_number);
+    for (size_t i = 0; i < c->n; i++)
+        if (i == 0 || c->at[i] != c->at[kept - 1])
+            c->at[kept++] = c->at[i];
+    c->n = kept;
+}
+
+static int64_t *classes_of(struct rstore *s, const struct key_ref *refs, size_t n)
+{
+    int64_t *ret = arena_alloc(&s->arena, (n + 1) * sizeof *ret);
+    for (size_t i = 0; i < n; i++)
+        ret[i] = class_of(s, refs[i].key);
+    return ret;
+}
+
+/* Locks those of the wanted classes that are not locked yet, in ascending order. */
+static void lock_classes(struct rstore *s, const struct rclasses *wanted)
+{
+    int64_t *missing = arena_alloc(&s->arena, (wanted->n + 1) * sizeof *missing);
+    size_t n = 0;
+    for (size_t i = 0; i < wanted->n; i++)
+        if (!s->classes.n ||
+            !bsearch(&wanted->at[i], s->classes.at, s->classes.n, sizeof *missing, by_number))
+            missing[n++] = wanted->at[i];
+    if (n == 0)
         return;
-    const struct param p[] = {param_i64s(numbers)};
-    struct request r = {.text = rtext(s, R_LOCK_STRIPES), .params = p, .nparams = 1, .nrows = found};
-    const bool hurry = numbers[0] < highest && rtext(s, R_HURRY);
-    s->hurries |= hurry;
-    if (hurry)
-        add_lock(s, R_HURRY);
+    const struct param p[] = {param_i64s(missing)};
+    struct request r = {.text = rtext(s, R_LOCK_STRIPES), .params = p, .nparams = 1, .nrows = n};
     remote_add(s->conn, &r);
-    if (hurry)
-        add_lock(s, R_HURRY_OFF);
+    add_classes(&s->classes, missing, n);
 }
 
-static void add_stripes(uint64_t stripes[STRIPES / 64], const struct key_ref *refs, size_t n)
+static void lock_keys(struct rstore *s, const struct key_ref *refs, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        unsigned k = stripe_of(refs[i].key);
-        stripes[k / 64] |= (uint64_t)1 << k % 64;
-    }
+    struct rclasses wanted = {0};
+    add_classes(&wanted, classes_of(s, refs, n), n);
+    lock_classes(s, &wanted);
+    mem_free(wanted.at);
 }
 
+/* Who waits for a lock later than others may be waited for in turn: by who waits for a class below, or for a
+   row that this transaction has. Where the database takes its time to see that, it is not waited for: the
+   transaction is tried again, with its locks in order, long before. */
 void rshared_lock_keys(struct rstore *s, const struct key_ref *refs, size_t n)
 {
-    uint64_t wanted[STRIPES / 64] = {0};
     if (rgalera(s))
         rgalera_lock_keys(s, refs, n);
     if (s->everything || rgalera(s))
         return;
-    add_stripes(wanted, refs, n);
-    lock_stripes(s, wanted);
+    if (rtext(s, R_HURRY)) {
+        add_lock(s, R_HURRY);
+        s->hurries = s->hurrying = true;
+    }
+    lock_keys(s, refs, n);
+}
+
+void rshared_locked(struct rstore *s)
+{
+    if (s->hurrying)
+        add_lock(s, R_HURRY_OFF);
+    s->hurrying = false;
 }
 
 /* What the transaction will use, so far as it is known: what was declared, and after a conflict also what
@@ -112,16 +144,19 @@ static void lock_declared(struct rstore *s, const struct store_declared *d)
         rgalera_lock_declared(s, d);
     if (s->everything || rgalera(s))
         return;
-    add_stripes(s->again, d->keys, d->nkeys);
-    lock_stripes(s, s->again);
-    memset(s->again, 0, sizeof s->again);
+    add_classes(&s->again, classes_of(s, d->keys, d->nkeys), d->nkeys);
+    lock_classes(s, &s->again);
+    s->again.n = 0;
 }
 
 void rshared_conflict(struct rstore *s)
 {
     s->conflicts++;
     s->retrying = true;
-    memcpy(s->again, s->stripes, sizeof s->again);
+    s->again.n = 0;
+    add_classes(&s->again, s->classes.at, s->classes.n);
+    if (s->brief.wrote)
+        rloose_conflict(s);
     if (s->galera)
         rgalera_conflict(s);
 }
@@ -135,6 +170,15 @@ static void lock_databases(struct rstore *s, bool alone)
         rgalera_lock_all(s);
     else
         rgalera_lock_some(s);
+}
+
+void rshared_lock_loose(struct rstore *s, const struct key_ref *refs, size_t n)
+{
+    s->classes.n = 0;
+    s->everything = n > MAX_CLASSES;
+    lock_databases(s, s->everything);
+    if (!s->everything)
+        lock_keys(s, refs, n);
 }
 
 /* ---- beginning ---- */
@@ -165,8 +209,8 @@ enum status rshared_ask(struct rstore *s, bool write, const struct store_declare
     struct rlisting l = {.dbs = s->told, .n = s->databases};
     int64_t next = s->next_number;
     s->mapped = false; /* until the caller has loaded what is told now */
-    memset(s->stripes, 0, sizeof s->stripes);
-    s->everything = write && d->everything;
+    s->classes.n = 0;
+    s->everything = write && (d->everything || (!rgalera(s) && d->nkeys + s->again.n > MAX_CLASSES));
     rposition_before(s);
     if (write) {
         rstore_begin_write(s);
@@ -200,7 +244,8 @@ enum status rshared_begin(struct rstore *s, bool write, const struct store_decla
 {
     static const struct store_declared nothing;
     struct rfound f = {.store = s};
-    enum status st = !write && d && d->rows_only ? rbrief_ask(s, d, &f, err) : ST_OK;
+    bool brief = write ? rloose_may(s, d) : d && d->rows_only;
+    enum status st = brief ? rbrief_ask(s, write, d, &f, err) : ST_OK;
     if (st == ST_OK && !s->brief.on)
         st = rshared_ask(s, write, d ? d : &nothing, &f, err);
     if (st != ST_OK)

@@ -16,10 +16,12 @@ enum remote_statement {
     R_LIST_DBS,
     R_GET_META,
     R_SET_META,
+    R_RAISE_META,
     R_GET_WORD,
     R_PUT_WORD,
     R_TAKE_IDS,
-    R_TAKE_SEQ, /* before R_NEXT_SEQ; NULL: that one takes the block as well */
+    R_TAKE_SEQ,  /* before R_NEXT_SEQ; NULL: that one takes the block as well */
+    R_LEAVE_SEQ, /* between the two, of what R_TAKE_SEQ left in a table */
     R_NEXT_SEQ,
     R_NEW_DB,
     R_PUT_DBS,
@@ -36,9 +38,11 @@ enum remote_statement {
     R_LOCK,
     R_LOCK_AGAIN,
     R_LOCK_READER,
-    R_UNLOCK_READER,
+    R_LOCK_APPLIER,
+    R_UNLOCK_OTHERS, /* of the three that R_LOCK takes, all but the tables' */
     R_UNLOCK,
     R_GET_OWNER,
+    R_KEEP_OWNER, /* the same, and it stays so until the transaction ends */
     R_SIZE,
     R_BEGIN,
     R_SNAPSHOT, /* before R_BEGIN_READ, where that does not say it all; else NULL */
@@ -50,7 +54,12 @@ enum remote_statement {
                 once that two wait for each other */
     R_HURRY_OFF, /* from now on they are waited for as ever */
     R_LOAD_DBS,
-    R_BRIEF, /* the clock and a database's number, in a row without a key; keys of it in the others */
+    R_BRIEF,    /* the clock and a database's number, in a row without a key; keys of it in the others */
+    R_LOOSE_DB, /* this one and the next three: see remote_loose.c; NULL where no transaction is loose. Each
+                   fails (ST_CONFLICT) where it finds another state than was read */
+    R_LOOSE_UPDATE,
+    R_LOOSE_SAME,
+    R_LOOSE_ABSENT,
     R_GET_KEYS_LOCKED,
     R_ADD_COUNTS,
     R_DROP_COUNTS,
@@ -68,6 +77,7 @@ enum remote_statement {
     R_JOURNAL_PAGE,
     R_JOURNAL_DROP,
     R_JOURNAL_FORGET,
+    R_LOWER_APPLIED,
     R_JOURNAL_LAST,
     R_SET_APPLIED,
     R_LISTEN, /* this one and those behind it: NULL where the database cannot tell */

@@ -25,7 +25,6 @@
 #include "store/remote/remote_session.h"
 #include "store/remote/remote_verify.h"
 
-#define BACKOFF_MIN_MS 50
 #define BACKOFF_MAX_MS 2000
 #define TIMEOUT_MS     10000
 
@@ -109,7 +108,9 @@ void rstore_begin_read(struct rstore *s)
 /* A new connection: is it what it should be, and may we have the tables? */
 static enum status enter_again(struct rstore *s, struct error *err)
 {
-    enum status st = s->pos.replica ? remote_schema_require(s->conn, err) : rgalera_connected(s, err);
+    enum status st = remote_schema_require(s->conn, err); /* it may have been migrated meanwhile */
+    if (st == ST_OK && !s->pos.replica)
+        st = rgalera_connected(s, err);
     if (st == ST_OK && s->shared && !rgalera(s))
         st = rposition_enter(s, !s->pos.replica, err);
     if (st != ST_OK)
@@ -184,9 +185,26 @@ static enum status do_confirm(struct store *base, struct error *err)
     return rstore_run(s, err);
 }
 
+static void do_reconnect(struct store *base)
+{
+    if (rstore_of(base)->conn)
+        drop_connection(rstore_of(base));
+}
+
 static void only_read(struct rstore *s, bool on)
 {
     s->pos.replica = s->base.replica = on;
+}
+
+static void do_rollback(struct store *base);
+
+static enum status begin_ours(struct rstore *s, struct error *err)
+{
+    rstore_begin_write(s);
+    enum status st = rlock_keep(s, err);
+    if (st != ST_OK)
+        do_rollback(&s->base);
+    return st;
 }
 
 static enum status do_begin(struct store *base, enum store_txn kind, const struct store_declared *d,
@@ -218,7 +236,7 @@ static enum status do_begin(struct store *base, enum store_txn kind, const struc
     s->asked = kind == STORE_READ ? TXN_READ : kind == STORE_WRITE ? TXN_WRITE : TXN_LAZY;
     if (s->shared && (st = rshared_begin(s, kind != STORE_READ, d, err)) != ST_OK)
         s->asked = TXN_NONE;
-    return st;
+    return s->applies && kind != STORE_READ ? begin_ours(s, err) : st;
 }
 
 void rstore_begin_write(struct rstore *s)
@@ -254,7 +272,7 @@ static void do_rollback(struct store *base)
     struct rstore *s = rstore_of(base);
     struct error ignored;
     s->next_number = -1;
-    s->told_valid = s->brief.on = false;
+    s->told_valid = s->brief.on = s->brief.recounted = false;
     s->mapped &= !s->dirty;
     s->dropped_to = 0;
     s->dropped = -1;
@@ -280,7 +298,7 @@ static void do_rollback(struct store *base)
         only_read(s, true); /* it has become a replica again */
         drop_connection(s);
     }
-    s->begun = false;
+    s->begun = s->brief.wrote = false;
     s->failed = ST_OK;
     s->asked = TXN_NONE;
 }
@@ -316,7 +334,7 @@ static enum status do_commit(struct store *base, struct error *err)
     struct rstore *s = rstore_of(base);
     if (s->asked == TXN_NONE)
         return error_set(err, ST_INTERNAL, "commit without a transaction");
-    s->told_valid = s->brief.on = false;
+    s->told_valid = s->brief.on = s->brief.recounted = false;
     if (!s->begun) {
         s->asked = TXN_NONE;
         return ST_OK;
@@ -330,6 +348,8 @@ static enum status do_commit(struct store *base, struct error *err)
     if (st == ST_OK) {
         s->begun = s->careful = false;
         s->asked = TXN_NONE;
+        if (s->brief.wrote)
+            rloose_committed(s);
         return ST_OK;
     }
     do_rollback(base);
@@ -439,6 +459,9 @@ static enum status do_load_dbs(struct store *base, struct db_row *dbs, size_t n,
     struct rlisting l = {.dbs = dbs, .n = n};
     int64_t next;
     if (s->told_valid && n <= s->databases) { /* read when the transaction began */
+        if (s->brief.recounted)
+            memcpy(s->told, s->brief.fresh, s->databases * sizeof *s->told);
+        s->brief.recounted = false;
         memcpy(dbs, s->told, n * sizeof *dbs);
         s->mapped = s->shared;
         *ret_next_number = (uint32_t)s->next_number;
@@ -549,6 +572,10 @@ static void do_close(struct store *base)
     mem_free(s->mark.told);
     mem_free(s->pos.kept);
     mem_free(s->brief.keys);
+    mem_free(s->brief.seen);
+    mem_free(s->classes.at);
+    mem_free(s->again.at);
+    mem_free(s->brief.fresh);
     mem_free(s->url);
     mem_free(s);
 }
@@ -603,6 +630,8 @@ static enum status open_reader(struct rstore *s, const struct store_options *o, 
     enum status st = connect_now(s, o->joins, err);
     if (st == ST_OK && s->conn->exclusive)
         st = error_set(err, ST_INVALID, "mode=exclusive: a server that only reads serves shared tables");
+    if (st == ST_OK && !o->joins)
+        st = rproof_check(s, o->accept_untested, err);
     if (st == ST_OK)
         st = remote_schema_require(s->conn, err);
     return st == ST_OK ? rposition_enter(s, false, err) : st;
@@ -614,9 +643,17 @@ static enum status open_connected(struct rstore *s, const struct store_options *
     if (st != ST_OK)
         return st;
     share(s, !s->conn->exclusive && !o->read_only);
+    bool first = !o->read_only && !o->joins && !o->beside;
     st = rgalera_connected(s, err);
+    if (st == ST_OK && first)
+        st = rproof_check(s, o->accept_untested, err);
     if (st == ST_OK)
-        st = o->read_only || o->joins ? remote_schema_require(s->conn, err) : ensure_schema(s, err);
+        st = o->read_only || o->joins || o->beside ? remote_schema_require(s->conn, err)
+                                                   : ensure_schema(s, err);
+    if (st == ST_OK && o->beside)
+        s->features = rstore_of(o->beside)->features;
+    else if (st == ST_OK && !o->read_only)
+        st = rproof_try(s, first, o->accept_untested, err);
     if (st == ST_OK && o->read_only && !o->beside)
         st = remote_verify(s->conn, REMOTE_SCHEMA_VERSION, false, err);
     if (st == ST_OK && s->shared && !rgalera(s)) {
@@ -625,7 +662,7 @@ static enum status open_connected(struct rstore *s, const struct store_options *
     }
     if (st == ST_OK && o->beside) {
         snprintf(s->owner, sizeof s->owner, "%s", rstore_of(o->beside)->owner);
-        s->lease = rstore_of(o->beside)->lease;
+        s->lease = o->applies ? NULL : rstore_of(o->beside)->lease;
     }
     if (st == ST_OK && (!o->read_only || o->beside))
         st = o->joins ? rlock_again(s, err) : rlock_enter(s, err);
@@ -653,8 +690,10 @@ enum status remote_store_open(const struct store_options *o, struct store **ret,
     s->next_number = s->dropped = -1;
     s->read_only = true; /* until it is ours to write */
     s->snapshots = o->read_only;
+    s->features = REMOTE_FEATURES_ALL;
     s->beside = o->beside && !o->replica;
     s->peeks = o->peeks;
+    s->applies = o->applies;
     s->fenced = s->beside || o->journaled;
     enum status st = o->replica            ? open_replica(s, o, err)
                      : o->use != USE_FULLY ? open_reader(s, o, err)
@@ -762,18 +801,19 @@ static const struct shared_ops rshared_ops = {
     .listen = rwake_listen,
     .notified = rwake_notified,
     .counters = do_counters,
+    .read_whole = rread_whole,
 };
 
 static const struct journal_rows_ops rjournal_ops = {
     .add = rjournal_add,
     .each = rjournal_each,
-    .applying = rjournal_applying,
     .applied = rjournal_applied,
     .drop = rjournal_drop,
     .forget = rjournal_forget,
     .state = rjournal_state,
     .get_seqs = rread_get_seqs,
     .confirm = do_confirm,
+    .reconnect = do_reconnect,
     .get_word = rjournal_get_word,
     .set_word = rjournal_set_word,
 };

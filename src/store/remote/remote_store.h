@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "sql/features.h"
 #include "sql/remote.h"
 #include "store/journal_rows.h"
 #include "store/order.h"
@@ -14,11 +15,35 @@
 #include "store/remote/remote_statements.h"
 #include "store/shared.h"
 
-#define STRIPES 512
+#define STRIPES 512 /* rows of larder_lock, where those are locked */
+
+/* Numbers of classes of keys, ascending, each once: see remote_shared.c. */
+struct rclasses {
+    int64_t *at;
+    size_t n, cap;
+};
+
+/* A declared key, as it was read. */
+struct rseen {
+    int64_t seq; /* 0: it has no row */
+    int64_t version;
+    bool written; /* by what is applied */
+};
 
 /* A transaction that is one statement so far: see remote_brief.c. */
 struct rbrief {
     bool on;
+    bool writes; /* it may write: see remote_loose.c ... */
+    bool tied;   /* ... and what it only reads stays as it is until it has ended */
+    bool wrote;  /* what it writes is on its way */
+    uint32_t db; /* the logical database that all its keys are in */
+    uint32_t
+        locked; /* how many that might be loose lock, because one was in another's way or asked for more */
+    uint32_t penalty;   /* how many did the last time */
+    struct rseen *seen; /* of each of the keys */
+    size_t seen_cap;
+    struct db_row *fresh; /* behind widening one that writes (recounted): the databases as they are, ... */
+    bool recounted;       /* ... which the caller has not asked for */
     uint32_t not_yet;     /* how many that might be brief are not, because one has asked for more */
     struct key_ref *keys; /* that were read; their bytes are the caller's until it ends */
     size_t n, cap;
@@ -30,7 +55,7 @@ struct rmark {
     bool on;
     bool everything, told_valid;
     int64_t next_number;
-    uint64_t stripes[STRIPES / 64];
+    size_t nclasses;
     struct db_row *told;
 };
 
@@ -63,23 +88,28 @@ struct rstore {
     struct lease *lease;     /* that one, or of the session that this one reads beside; NULL: it needs none */
     store_replay_fn *replay; /* what a server that did not end well left in the journal */
     bool holds;              /* this connection has a lock that keeps others out, and they are ours */
-    bool beside;             /* only reads, beside the session that has them ... */
-    bool peeks;              /* ... and without a lock of its own */
+    bool beside;             /* is beside the session that has them, and only reads ... */
+    bool peeks;              /* ... without a lock of its own; or ... */
+    bool applies;            /* ... writes to them, with one */
     bool fenced; /* what is remembered outlives a connection, if no other server has had the tables
                     meanwhile */
     /* Of a store with a journal: see remote_journal.c and remote_apply.c. */
     int64_t dropped_to; /* the journal has no rows up to here */
     int64_t dropped;    /* how many the last statement removed; -1: there was none */
     bool careful;       /* rows were not where they should be: they are looked for by their names */
+    /* What the database server can do, see remote_proof.c. */
+    struct remote_features features;
+    bool lock_rows; /* locks are rows of larder_lock: those of sessions are missing, or do nothing */
     /* Of a shared store, for the running transaction: see remote_shared.c. */
     bool shared;
-    bool retrying;                  /* the last one was ended because of another server's */
-    int64_t give_up_us;             /* when that is told rather than tried again */
-    uint64_t stripes[STRIPES / 64]; /* that are locked */
-    uint64_t again[STRIPES / 64];   /* that a transaction had which was ended so */
-    bool hurries;                   /* a lock is asked for that may not be had (R_HURRY) */
-    bool everything;                /* all of them are */
-    struct db_row *told;            /* the databases as the caller knows them */
+    bool retrying;           /* the last one was ended because of another server's */
+    int64_t give_up_us;      /* when that is told rather than tried again */
+    struct rclasses classes; /* that are locked */
+    struct rclasses again;   /* that a transaction had which was ended so */
+    bool hurries;            /* a lock is asked for that may not be had (R_HURRY) ... */
+    bool hurrying;           /* ... and what is asked for next is, too */
+    bool everything;         /* all of them are */
+    struct db_row *told;     /* the databases as the caller knows them */
     bool told_valid;
     /* told has the numbers of the databases as the caller has them, from a transaction that ended well. Not
        behind one of our own (a step of the sweeper): who asks for a key by the number that its database had
@@ -106,6 +136,9 @@ static inline struct rstore *rstore_of(struct store *s)
 
 const char *rtext(const struct rstore *s, enum remote_statement which);
 
+/* R_LOCK, for who has no store yet. */
+const char *rtext_lock(enum remote_dialect dialect);
+
 /* A scan of keys: ?1 db, ?2 and ?3 bounds of keys, ?2 the seq to stay below, ?4 limit, ?5 now, ?6 rows to
    skip. */
 const char *rtext_scan_keys(struct rstore *s, const struct key_scan *q, bool has_end);
@@ -118,14 +151,17 @@ static inline bool rtext_postgres(const struct rstore *s)
 /* Ends a text that was composed in s->text with ?1, ?2 ...; it is there until the next one is composed. */
 const char *rtext_end(struct rstore *s);
 
-/* No bytes, as a constant. */
-const char *rtext_no_bytes(const struct rstore *s);
+const char *rtext_no_bytes(const struct rstore *s); /* as a constant */
 
 /* ---- remote_item_texts.c ---- */
 
 const char *rtext_get_items(struct rstore *s, enum item_table t);
+const char *rtext_read_whole(struct rstore *s, enum item_table t);
 const char *rtext_put_items(struct rstore *s, enum item_table t);
 const char *rtext_delete_items(struct rstore *s, enum item_table t);
+/* From ?2 to ?3; by score from (?2, ?4) to (?3, ?5), as the index has names, and of those that have the
+   lowest score none with a name below ?6, of those that have the highest none above ?7. */
+const char *rtext_delete_range(struct rstore *s, const struct item_range *r);
 const char *rtext_sweep_items(struct rstore *s, enum item_table t, enum trash_part part);
 const char *rtext_sweep_trash(struct rstore *s, enum row_type type);
 
@@ -194,6 +230,8 @@ enum status rread_get_seqs(struct store *s, const struct key_ref *refs, size_t n
                            struct error *err) MUST_CHECK;
 enum status rread_get_items(struct store *s, const struct item_ref *refs, size_t n, store_item_fn *fn,
                             void *arg, struct error *err) MUST_CHECK;
+enum status rread_whole(struct store *s, enum item_table table, const int64_t *ids, size_t n,
+                        store_item_fn *fn, void *arg, struct error *err) MUST_CHECK;
 enum status rread_count_items(struct store *s, const struct item_scan *q, int64_t *ret,
                               struct error *err) MUST_CHECK;
 enum status rread_due_rows(struct store *s, int64_t now, int64_t after, int64_t *ret_ids, size_t max,
@@ -214,6 +252,26 @@ enum status rscan_items(struct store *s, const struct item_scan *q, store_item_f
                         struct error *err) MUST_CHECK;
 
 /* ---- remote_apply.c ---- */
+
+/* Rows of larder_key, column by column, in the store's arena. */
+struct key_columns {
+    int64_t *seqs, *dbs, *types, *ids, *sizes, *firsts, *versions, *expiries, *numbers;
+    struct slice *keys, *rests, *values;
+};
+void rapply_fill_keys(struct rstore *s, struct key_row *const *rows, size_t n, struct key_columns *ret);
+
+/* The rows of a change set, each kind in the order of names; the new ones have got their numbers. */
+struct key_split {
+    struct key_row **known, **fresh;
+    size_t nknown, nfresh;
+};
+enum status rapply_split_keys(struct rstore *s, struct changes *c, struct key_split *ret,
+                              struct error *err) MUST_CHECK;
+
+/* Calls for as many rows at a time as a statement should have. */
+typedef void rapply_keys_fn(struct rstore *s, struct key_row *const *rows, size_t n);
+void rapply_in_pieces(struct rstore *s, struct key_row *const *rows, size_t n, rapply_keys_fn *fn);
+void rapply_insert_keys(struct rstore *s, struct key_row *const *rows, size_t n);
 
 void rapply_next_number(struct rstore *s, int64_t next);
 

@@ -9,6 +9,7 @@
 
 #define SHOWN        3 /* of what is missing */
 #define SINCE_TABLES 3 /* the version that has keys of type ROW_TABLE */
+#define SINCE_HOLES  4 /* and the one that has larder_key.numbers; MariaDB: larder_block, and no sequence */
 
 /* ---- what there has to be ---- */
 
@@ -16,14 +17,11 @@
 
 #define VIEWS "larder_keys larder_strings larder_hashes larder_lists larder_sets larder_zsets"
 
-/* Table, columns, indexes; what is there beside item tables, which come in between. The sequence stands with
-   them where it is a kind of table. */
+/* Table, columns, indexes; what is there beside larder_key and the tables of items, which come in between. */
 #define POSTGRES_TABLES \
     "('larder_meta', 'name value', 'larder_meta_pkey')," \
     "('larder_db', 'db number keys expires', 'larder_db_pkey')," \
-    "('larder_count', 'number slot keys expires', 'larder_count_pkey')," \
-    "('larder_key', 'seq version expire_at id size first db type key key_rest value'," \
-    " 'larder_key_pkey larder_key_name larder_key_expire larder_key_first')"
+    "('larder_count', 'number slot keys expires', 'larder_count_pkey')"
 
 #define POSTGRES_MORE_TABLES \
     ",('larder_trash', 'id type', 'larder_trash_pkey')," \
@@ -32,15 +30,14 @@
 #define MARIADB_TABLES \
     "('larder_meta', 'name value', 'PRIMARY')," \
     "('larder_db', 'db number keys expires', 'PRIMARY')," \
-    "('larder_count', 'number slot keys expires', 'PRIMARY')," \
-    "('larder_seq', 'next_not_cached_value', '')," \
-    "('larder_key', 'seq db key key_rest type id size first version expire_at due_at value'," \
-    " 'PRIMARY larder_key_name larder_key_expire larder_key_first')"
+    "('larder_count', 'number slot keys expires', 'PRIMARY')"
 
 #define MARIADB_MORE_TABLES \
     ",('larder_lock', 'n', 'PRIMARY')," \
     "('larder_trash', 'id type', 'PRIMARY')," \
     "('larder_journal', 'seq changes', 'PRIMARY')"
+
+#define MARIADB_BLOCKS ",('larder_block', 'n', 'PRIMARY')"
 
 /* The words of a column of the list, on MariaDB: a row for each. */
 #define MD_WORDS(list)                                                                                       \
@@ -58,8 +55,8 @@
 
 /* All tables that there have to be: behind it comes a question about them. */
 static const char *const want_text[REMOTE_DIALECTS][2] = {
-    [REMOTE_POSTGRES] = {"WITH want (name, columns, indexes) AS (VALUES " POSTGRES_TABLES, POSTGRES_MORE_TABLES ")"},
-    [REMOTE_MARIADB] = {"WITH want (name, columns, indexes) AS (VALUES " MARIADB_TABLES, MARIADB_MORE_TABLES ")"},
+    [REMOTE_POSTGRES] = {"WITH want (name, columns, indexes) AS (VALUES " POSTGRES_TABLES, POSTGRES_MORE_TABLES},
+    [REMOTE_MARIADB] = {"WITH want (name, columns, indexes) AS (VALUES " MARIADB_TABLES, MARIADB_MORE_TABLES},
 };
 
 /* One text for each thing that is missing. */
@@ -73,7 +70,7 @@ static const char *const structure_text[REMOTE_DIALECTS] = {
     " UNION ALL SELECT 'index ' || i FROM want AS w, unnest(string_to_array(w.indexes, ' ')) AS i"
     "  WHERE to_regclass(w.name) IS NOT NULL AND to_regclass(i) IS NULL",
     [REMOTE_MARIADB] =
-    " SELECT CONCAT(IF(w.columns = 'next_not_cached_value', 'sequence ', 'table '), w.name) FROM want AS w WHERE NOT EXISTS"
+    " SELECT CONCAT('table ', w.name) FROM want AS w WHERE NOT EXISTS"
     "  (SELECT 1 FROM information_schema.tables AS t WHERE t.table_schema = DATABASE() AND t.table_name = w.name)"
     " UNION ALL SELECT CONCAT('column ', w.name, '.', w.word) FROM " MD_WORDS("columns") " AS w"
     "  WHERE EXISTS (SELECT 1 FROM information_schema.tables AS t WHERE t.table_schema = DATABASE()"
@@ -186,6 +183,17 @@ static enum status note(void *arg, const struct remote_row *row)
     return ST_OK;
 }
 
+static void add_key_table(struct buf *text, int64_t version, enum remote_dialect dialect)
+{
+    bool postgres = dialect == REMOTE_POSTGRES;
+    buf_addf(text,
+             ",('larder_key', 'seq db key key_rest type id size first version expire_at value%s%s', '%s",
+             postgres ? "" : " due_at", version >= SINCE_HOLES ? " numbers" : "",
+             postgres ? "larder_key_pkey" : "PRIMARY");
+    buf_addf(text, " larder_key_name larder_key_expire larder_key_first%s')",
+             version >= SINCE_TABLES && postgres ? " larder_key_table" : "");
+}
+
 static void add_item_table(struct buf *text, enum item_table t, enum remote_dialect dialect)
 {
     const struct item_table_desc *d = &item_tables[t];
@@ -226,12 +234,14 @@ static enum status ask_of_tables(struct remote *c, int64_t version, const char *
 {
     struct buf text = {0};
     buf_addf(&text, "%s", want_text[c->dialect][0]);
+    add_key_table(&text, version, c->dialect);
     for (int t = 0; t < ITEM_TABLES; t++)
         if (version >= since((enum item_table)t))
             add_item_table(&text, (enum item_table)t, c->dialect);
-    if (version >= SINCE_TABLES && c->dialect == REMOTE_POSTGRES)
-        buf_addf(&text, ",('larder_key', '', 'larder_key_table')");
-    buf_addf(&text, "%s%s", want_text[c->dialect][1], question);
+    buf_addf(&text, "%s", want_text[c->dialect][1]);
+    if (version >= SINCE_HOLES && c->dialect == REMOTE_MARIADB)
+        buf_addf(&text, MARIADB_BLOCKS);
+    buf_addf(&text, ")%s", question);
     buf_add(&text, "", 1);
     enum status st = ask(c, text.p, m, err);
     buf_release(&text);
@@ -315,37 +325,50 @@ static enum status take_number(void *arg, const struct remote_row *row)
     return ST_OK;
 }
 
+/* The number behind all that were given out; MariaDB: by taking a block, which is left out. */
+static const char *const next_text[REMOTE_DIALECTS] = {
+    [REMOTE_POSTGRES] = "SELECT coalesce(pg_sequence_last_value('larder_seq') + 1024, 1)",
+    [REMOTE_MARIADB] = "SELECT (LAST_INSERT_ID() - 1) * 1024 + 1",
+};
+static const char *const set_text[REMOTE_DIALECTS] = {
+    [REMOTE_POSTGRES] = "SELECT setval('larder_seq', $1)",
+    [REMOTE_MARIADB] = "INSERT IGNORE INTO larder_block (n) VALUES (?1 DIV 1024 + 1)",
+};
+
+#define TAKE_BLOCK  "INSERT INTO larder_block (n) VALUES (NULL)"
+#define LEAVE_BLOCK "DELETE FROM larder_block WHERE n = LAST_INSERT_ID()"
+
 /* Rows are looked at first: others may take numbers, and use them, meanwhile. A number that the sequence gave
    out stands for a block. */
 enum status remote_advance_seq(struct remote *c, struct error *err)
 {
-    static const char *const next_text[REMOTE_DIALECTS] = {
-        [REMOTE_POSTGRES] = "SELECT coalesce(pg_sequence_last_value('larder_seq') + 1024, 1)",
-        [REMOTE_MARIADB] = "SELECT next_not_cached_value FROM larder_seq",
-    };
-    static const char *const set_text[REMOTE_DIALECTS] = {
-        [REMOTE_POSTGRES] = "SELECT setval('larder_seq', $1, false)",
-        [REMOTE_MARIADB] = "SELECT SETVAL(larder_seq, ?1, 0)",
-    };
     int64_t highest = 0, next = 0;
+    const bool counts = c->dialect == REMOTE_MARIADB;
     struct request rows = {
         .text = "SELECT coalesce(max(seq), 0) FROM larder_key", .fn = take_number, .arg = &highest};
-    struct request sequence = {.text = next_text[c->dialect], .fn = take_number, .arg = &next};
+    struct request ask_next = {.text = next_text[c->dialect], .fn = take_number, .arg = &next};
     remote_add(c, &rows);
-    remote_add(c, &sequence);
+    if (counts) {
+        remote_add_text(c, TAKE_BLOCK);
+        remote_add_text(c, LEAVE_BLOCK);
+    }
+    remote_add(c, &ask_next);
     enum status st = remote_run(c, err);
-    if (st != ST_OK || highest < next)
-        return st;
-    /* In a Galera cluster its numbers are those that servers leave out: remote_galera.c. */
-    const int64_t block = REMOTE_SEQ_BLOCK;
-    const struct param p[] = {param_i64(c->galera.on ? (highest / block + 1) * block + 1 : highest + 1)};
-    struct request set = {.text = set_text[c->dialect], .params = p, .nparams = 1};
-    remote_add(c, &set);
-    st = remote_run(c, err);
+    if (st == ST_OK && highest >= next) {
+        const struct param p[] = {param_i64(highest + 1)};
+        struct request set = {.text = set_text[c->dialect], .params = p, .nparams = 1};
+        struct request leave = {
+            .text = "DELETE FROM larder_block WHERE n = ?1 DIV 1024 + 1", .params = p, .nparams = 1};
+        remote_add(c, &set);
+        if (counts)
+            remote_add(c, &leave);
+        st = remote_run(c, err);
+    }
     return st != ST_DENIED
                ? st
                : error_set(err, ST_DENIED,
-                           "the sequence larder_seq of %.80s is behind the rows of larder_key: larder"
-                           " migrate --store URL brings it forward, with a role that may",
+                           "the numbers of rows of %.80s cannot be looked at, or are behind the rows"
+                           " of larder_key: larder migrate --store URL brings them forward, with a"
+                           " role that may",
                            c->place);
 }

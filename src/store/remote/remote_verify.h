@@ -1,7 +1,7 @@
 /* Whether the tables on a database server are whole. A dump that was brought back in part looks like a
    database of this program, and a server on it would serve, and build on, what is left of the data. So what a
-   server needs is asked for when it starts: tables, their columns and indexes, the sequence, the rows that
-   are always there, and views, the last thing that a dump of MariaDB's brings.
+   server needs is asked for when it starts: tables, their columns and indexes, the sequence where there is
+   one, the rows that are always there, and views, the last thing that a dump of MariaDB's brings.
 
    Functions are not needed by a server and are not in every dump (mariadb-dump without --routines). They hold
    no data, and are made again. */
@@ -30,7 +30,7 @@ enum status remote_verify_code(struct remote *c, bool views, bool *ret_there, st
 /* Makes functions and views again. ST_DENIED when this role may not. */
 enum status remote_make_code(struct remote *c, struct error *err) MUST_CHECK;
 
-/* Brings the sequence behind the highest number of a row, where it is not there yet, while nobody else
+/* Brings what numbers blocks behind the highest number of a row, where it is not there yet, while nobody else
    does. */
 enum status remote_advance_seq(struct remote *c, struct error *err) MUST_CHECK;
 

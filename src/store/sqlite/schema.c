@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "store/item_tables.h"
 
 /* ---- SQLite ---- */
@@ -136,12 +137,19 @@ static const char version_2[] =
     "DROP VIEW larder_keys;"
     KEYS_VIEW(" WHEN 6 THEN 'table'");
 
+/* No table is another one: from here on a log beside the file may hold what the tables have not, of which
+   older programs know nothing. */
+static const char version_3[] = "";
+
+/* Numbers of items with holes. Rows as they are have none, so that nothing but the table's text changes. */
+static const char version_4[] = "ALTER TABLE larder_key ADD COLUMN numbers INTEGER NOT NULL DEFAULT 0;";
+
 /* The first few of what is missing, as one text; NULL when nothing is. Item tables and their columns stand
    between the two parts. */
 static const char missing_before[] =
     "WITH want (name, columns) AS (VALUES ('larder_meta', '[\"name\",\"value\"]'),"
     " ('larder_db', '[\"db\",\"number\",\"keys\",\"expires\"]'),"
-    " ('larder_key', '[\"seq\",\"db\",\"key\",\"type\",\"id\",\"size\",\"first\",\"version\",\"expire_at\",\"value\"]')";
+    " ('larder_key', '[\"seq\",\"db\",\"key\",\"type\",\"id\",\"size\",\"first\",\"version\",\"expire_at\",\"value\",\"numbers\"]')";
 static const char missing_behind[] =
     ", ('larder_trash', '[\"id\",\"type\"]'), ('larder_journal', '[\"seq\",\"changes\"]')),"
     " has AS (SELECT name FROM sqlite_schema WHERE type = 'table'),"
@@ -161,6 +169,8 @@ static const char has_meta[] =
 const struct schema_step schema_steps[SCHEMA_VERSION] = {
     {1, version_1},
     {2, version_2},
+    {3, version_3},
+    {4, version_4},
 };
 
 static enum status query_i64(struct sqlite *c, const char *text, int64_t *ret, struct error *err)
@@ -237,6 +247,9 @@ static enum status run_steps(struct sqlite *c, const struct schema_step *steps, 
         if (steps[i].version <= version)
             continue;
         char mark[96];
+        if (version)
+            log_info("migrating the tables", "from=%lld to=%d of=%d", (long long)version, steps[i].version,
+                     steps[n - 1].version);
         snprintf(mark, sizeof mark, "UPDATE larder_meta SET value = %d WHERE name = 'schema_version'",
                  steps[i].version);
         enum status st = sqlite_exec(c, steps[i].text, err);

@@ -1,6 +1,6 @@
 /* The tables, and how a database of an older version becomes one of this version.
 
-   THE FORMAT (version 2). All times are milliseconds since the epoch. Keys, fields, members and values are
+   THE FORMAT (version 4). All times are milliseconds since the epoch. Keys, fields, members and values are
    bytes. Big columns stand last, so that reading the others never follows a long row to its end.
 
    larder_key     one row for each key, also for dead ones until they are swept
@@ -15,6 +15,8 @@
      version      never repeats for a key, grows with every change
      expire_at    0 never, -1 deleted, else the moment from which on the key is dead
      value        a string of up to 64 KiB; the schema of a table, in JSON
+     numbers      the items of a hash, set or sorted set have an ord below it; 0 when that is size, which is
+                  the only thing it may not be otherwise: it is beyond it. 0 for all else
 
    larder_chunk   (id, pos) · value           longer strings in pieces of 16 KiB, pos from 0. A piece that is
                   missing or short stands for zeros
@@ -24,8 +26,8 @@
    larder_list    (id, pos) · value           contiguous: pos in [first, first + size)
    larder_set     (id, member) · ord
    larder_zset    (id, member) · score · ord
-     ord          numbers the items of one id from 0 to size - 1, in no particular order: removing an item
-                  gives its number to the last one. For random members and for scans.
+     ord          numbers the items of one id from 0 to size - 1, in no particular order, or with holes up
+                  to numbers - 1. For random members and for scans.
    larder_zset_block (id, block) · score · member · count
      count        how many members a sorted set has from (score, member) on, in the order of score and then
                   member, up to where the next block begins. The first one begins before every member. Only
@@ -49,6 +51,9 @@
      applied          up to which seq of the journal the tables hold what it says ...
      applying         ... and up to which they hold some of it, not all; 0: they are as they were at `applied`
      owner            who has the database open: for people
+     redo_id          of the log beside the file (redo/redo.h), another one at each start
+     redo_open        1: that log may hold what the tables have not
+     redo_inode       which file this was when the log was begun, and redo_cookie what its schema's cookie was
 
    An id is used once. A collection that is deleted, expired or overwritten leaves its key row at once and its
    items later: nothing refers to them, so no command sees them.
@@ -65,7 +70,7 @@
 
 #include "sql/sqlite.h"
 
-#define SCHEMA_VERSION 2
+#define SCHEMA_VERSION 4
 
 /* What brings a database from version - 1 to version. */
 struct schema_step {

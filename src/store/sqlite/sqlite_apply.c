@@ -46,6 +46,7 @@ static void bind_key(struct sqlite_stmt *q, const struct key_row *k)
     sqlite_bind_i64(q, 8, k->version);
     sqlite_bind_i64(q, 9, k->expire_at);
     sqlite_bind_blob(q, 10, k->value);
+    sqlite_bind_i64(q, 11, k->numbers);
 }
 
 /* Runs one statement for a row; whether it found what it looks for. */
@@ -181,6 +182,46 @@ static enum status put_items(struct sqlite_store *s, const struct changes *c, st
     return st;
 }
 
+/* One statement, however many rows it removes. */
+static enum status delete_range(struct sqlite_store *s, const struct item_range *r, struct error *err)
+{
+    struct sqlite_stmt *q;
+    enum status st = stmt_del_range(s, r->table, &q, err);
+    if (st != ST_OK)
+        return st;
+    sqlite_bind_i64(q, 1, r->id);
+    if (r->order == ITEMS_BY_SCORE) {
+        sqlite_bind_double(q, 2, r->min_score);
+        sqlite_bind_double(q, 3, r->max_score);
+        sqlite_bind_blob(q, 5, r->min_name);
+        sqlite_bind_blob(q, 6, r->max_name);
+    } else {
+        sqlite_bind_i64(q, 2, r->min);
+        sqlite_bind_i64(q, 3, r->max);
+    }
+    return sqlite_run(q, err);
+}
+
+static enum status delete_ranges(struct sqlite_store *s, const struct changes *c, struct error *err)
+{
+    enum status st = ST_OK;
+    for (size_t i = 0; st == ST_OK && i < c->nranges; i++)
+        st = delete_range(s, &c->ranges[i], err);
+    return st;
+}
+
+/* How many of n items are at one place of a list after the other, from the first on. */
+static size_t places_in_a_row(const struct item_ref *const *refs, size_t n)
+{
+    size_t k = 1;
+    while (refs[0]->table == ITEM_LIST && k < n && refs[k]->table == ITEM_LIST &&
+           refs[k]->id == refs[0]->id && refs[k]->pos == refs[0]->pos + (int64_t)k)
+        k++;
+    return k;
+}
+
+/* What was popped from a list are places in a row: they go as a range, which costs one search and not one for
+   each. */
 static enum status delete_items(struct sqlite_store *s, const struct changes *c, struct error *err)
 {
     const struct item_ref **order = sqlite_store_scratch(s, c->ngone * sizeof *order);
@@ -189,8 +230,16 @@ static enum status delete_items(struct sqlite_store *s, const struct changes *c,
     if (c->ngone > 1 && !c->replay)
         qsort(order, c->ngone, sizeof *order, by_ref);
     enum status st = ST_OK;
-    for (size_t i = 0; st == ST_OK && i < c->ngone; i++)
-        st = delete_item(s, order[i], err);
+    for (size_t i = 0, k; st == ST_OK && i < c->ngone; i += k) {
+        const struct item_ref *r = order[i];
+        k = places_in_a_row(order + i, c->ngone - i);
+        struct item_range all = {.table = r->table,
+                                 .id = r->id,
+                                 .order = ITEMS_BY_POS,
+                                 .min = r->pos,
+                                 .max = r->pos + (int64_t)k - 1};
+        st = k > 1 ? delete_range(s, &all, err) : delete_item(s, r, err);
+    }
     return st;
 }
 
@@ -246,6 +295,8 @@ enum status sqlite_apply(struct store *base, struct changes *c, struct error *er
         return error_set(err, ST_INTERNAL, "apply without a transaction");
     if (c->nkeys)
         st = put_keys(s, c, err);
+    if (st == ST_OK && c->nranges)
+        st = delete_ranges(s, c, err);
     if (st == ST_OK && c->ngone)
         st = delete_items(s, c, err);
     if (st == ST_OK && c->nitems)

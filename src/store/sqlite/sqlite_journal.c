@@ -1,6 +1,8 @@
 /* The rows of larder_journal, and larder_meta's word on how far the tables are. */
 #include "store/sqlite/sqlite_store.h"
 
+#include <string.h>
+
 #define APPLIED  "applied"
 #define APPLYING "applying"
 
@@ -91,6 +93,16 @@ static enum status do_confirm(struct store *base, struct error *err)
     return ST_OK;
 }
 
+static bool do_same(struct store *base)
+{
+    return sqlite_same(sqlite_store_of(base)->sql);
+}
+
+static bool do_others(struct store *base, uint64_t *seen, bool *ret_others)
+{
+    return sqlite_others(sqlite_store_of(base)->sql, seen, ret_others);
+}
+
 static enum status do_get_word(struct store *base, const char *name, char *ret, size_t cap, struct error *err)
 {
     return sqlite_store_get_word(sqlite_store_of(base), name, ret, cap, err);
@@ -101,16 +113,53 @@ static enum status do_set_word(struct store *base, const char *name, const char 
     return sqlite_store_set_word(sqlite_store_of(base), name, text, err);
 }
 
+static enum status do_file(struct store *base, struct store_file *ret, struct error *err)
+{
+    struct sqlite_file f;
+    enum status st = sqlite_file(sqlite_store_of(base)->sql, &f, err);
+    if (st != ST_OK)
+        return st;
+    *ret = (struct store_file){.path = f.path, .cookie = f.cookie};
+    memcpy(ret->identity, f.identity, sizeof ret->identity);
+    return ST_OK;
+}
+
+static enum status do_new_cookie(struct store *base, struct error *err)
+{
+    return sqlite_new_cookie(sqlite_store_of(base)->sql, err);
+}
+
+static enum status do_in_bulk(struct store *base, void (*meanwhile)(void *arg), void *arg, struct error *err)
+{
+    return sqlite_write_in_bulk(sqlite_store_of(base)->sql, (struct meanwhile){meanwhile, arg}, err);
+}
+
+static enum status do_checkpoint(struct store *base, struct error *err)
+{
+    return sqlite_checkpoint(sqlite_store_of(base)->sql, err);
+}
+
+static uint64_t do_wal_bytes(struct store *base)
+{
+    return sqlite_log_bytes(sqlite_store_of(base)->sql);
+}
+
 const struct journal_rows_ops sqlite_journal_rows_ops = {
     .add = do_add,
     .each = do_each,
-    .applying = do_applying,
     .applied = do_applied,
     .drop = do_drop,
     .forget = do_forget,
     .state = do_state,
     .get_seqs = sqlite_read_get_seqs,
     .confirm = do_confirm,
+    .same = do_same,
+    .others = do_others,
     .get_word = do_get_word,
     .set_word = do_set_word,
+    .file = do_file,
+    .new_cookie = do_new_cookie,
+    .in_bulk = do_in_bulk,
+    .checkpoint = do_checkpoint,
+    .wal_bytes = do_wal_bytes,
 };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "store/item_tables.h"
 #include "store/sqlite/sqlite_store.h"
 
 static struct key_row read_key(struct sqlite_stmt *q)
@@ -19,7 +20,8 @@ static struct key_row read_key(struct sqlite_stmt *q)
         .first = sqlite_column_i64(q, 6),
         .version = sqlite_column_i64(q, 7),
         .expire_at = sqlite_column_i64(q, 8),
-        .value = sqlite_column_blob(q, 9),
+        .numbers = sqlite_column_i64(q, 9),
+        .value = sqlite_column_blob(q, 10),
     };
 }
 
@@ -114,13 +116,39 @@ enum status sqlite_read_get_keys(struct store *base, const struct key_ref *refs,
     return st;
 }
 
+/* How many of n items are at one place after the other, from the first on. */
+static size_t places_in_a_row(const struct item_ref *refs, size_t n)
+{
+    size_t k = 1;
+    if (item_named(refs->table))
+        return 1;
+    while (k < n && refs[k].table == refs->table && refs[k].id == refs->id &&
+           refs[k].pos == refs->pos + (int64_t)k)
+        k++;
+    return k;
+}
+
+/* Items at places in a row are a range, which costs one search and not one for each. */
 enum status sqlite_read_get_items(struct store *base, const struct item_ref *refs, size_t n,
                                   store_item_fn *fn, void *arg, struct error *err)
 {
     struct sqlite_store *s = sqlite_store_of(base);
     enum status st = ST_OK;
-    for (size_t i = 0; st == ST_OK && i < n; i++) {
+    for (size_t i = 0, k; st == ST_OK && i < n; i += k) {
         const struct item_ref *r = &refs[i];
+        k = places_in_a_row(r, n - i);
+        if (k > 1) {
+            struct item_scan q = {.table = r->table,
+                                  .id = r->id,
+                                  .order = ITEMS_BY_POS,
+                                  .has_min = true,
+                                  .has_max = true,
+                                  .min = r->pos,
+                                  .max = r->pos + (int64_t)k - 1,
+                                  .limit = UINT32_MAX};
+            st = sqlite_read_scan_items(base, &q, fn, arg, err);
+            continue;
+        }
         struct sqlite_stmt *q = s->get_item[r->table];
         if (!q)
             st = stmt_get_item(s, r->table, &q, err);
@@ -234,9 +262,22 @@ static void bind_bounds(struct sqlite_stmt *st, const struct item_scan *q, enum 
     }
 }
 
+static enum status scan_numbers(struct store *base, const struct item_scan *q, store_item_fn *fn, void *arg,
+                                struct error *err)
+{
+    enum status st = ST_OK;
+    for (uint32_t i = 0; st == ST_OK && i < q->nords; i++) {
+        struct item_scan one = item_scan_at(q, i);
+        st = sqlite_read_scan_items(base, &one, fn, arg, err);
+    }
+    return st;
+}
+
 enum status sqlite_read_scan_items(struct store *base, const struct item_scan *q, store_item_fn *fn,
                                    void *arg, struct error *err)
 {
+    if (q->nords)
+        return scan_numbers(base, q, fn, arg, err);
     struct sqlite_store *s = sqlite_store_of(base);
     enum scan_end end = scan_end_of(q);
     struct sqlite_stmt *st;

@@ -11,8 +11,10 @@
     "type = 2 AND first <> 0 AND first <= " now " AND size = (SELECT count(*) FROM larder_hash AS f"         \
     " WHERE f.id = larder_key.id AND f.expire_at <> 0 AND f.expire_at <= " now ")"
 
-/* The columns of a key row, in the order in which sqlite_read.c reads them. */
-#define KEY_COLUMNS(type) "seq, db, key, " type ", id, size, first, version, expire_at"
+/* The columns of a key row, in the order in which sqlite_read.c reads them. numbers stands behind the value
+   in the table, as it came later; of all but collections with holes it is 0, which takes no bytes there and
+   so is known without following a long row to its end. */
+#define KEY_COLUMNS(type) "seq, db, key, " type ", id, size, first, version, expire_at, numbers"
 
 static const char *const fixed_text[Q_FIXED] = {
     [Q_GET_KEY] = "SELECT " KEY_COLUMNS("type") ", value FROM larder_key WHERE db = ?1 AND key = ?2",
@@ -32,25 +34,26 @@ static const char *const fixed_text[Q_FIXED] = {
     [Q_SET_META] = "INSERT INTO larder_meta (name, value) VALUES (?1, ?2)"
                    " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
     [Q_INSERT_KEY] = "INSERT INTO larder_key (db, key, type, id, size, first, version, expire_at,"
-                     " value) VALUES (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                     " value, numbers) VALUES (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     /* The unary plus keeps the planner at the row's number; db and key guard against a stale one. A row that
        stays of its type has nothing to do with the index of tables. */
     [Q_UPDATE_SAME_TYPE] =
         "UPDATE larder_key SET id = ?5, size = ?6, first = ?7, version = ?8, expire_at = ?9,"
-        " value = ?10 WHERE seq = ?1 AND +db = ?2 AND +key = ?3 AND +type = ?4",
+        " value = ?10, numbers = ?11 WHERE seq = ?1 AND +db = ?2 AND +key = ?3 AND +type = ?4",
     [Q_UPDATE_KEY] = "UPDATE larder_key SET type = ?4, id = ?5, size = ?6, first = ?7, version = ?8,"
-                     " expire_at = ?9, value = ?10 WHERE seq = ?1 AND +db = ?2 AND +key = ?3",
+                     " expire_at = ?9, value = ?10, numbers = ?11 WHERE seq = ?1 AND +db = ?2 AND +key = ?3",
     /* The same for rows that may be there or not, under the number given or another one. */
     [Q_INSERT_KEY_AT] = "INSERT INTO larder_key (seq, db, key, type, id, size, first, version,"
-                        " expire_at, value) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+                        " expire_at, value, numbers) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
                         " ON CONFLICT DO NOTHING",
     [Q_UPSERT_KEY] = "INSERT INTO larder_key (db, key, type, id, size, first, version, expire_at,"
-                     " value) VALUES (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+                     " value, numbers) VALUES (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
                      " ON CONFLICT (db, key) DO UPDATE SET type = excluded.type, id = excluded.id,"
                      " size = excluded.size, first = excluded.first, version = excluded.version,"
-                     " expire_at = excluded.expire_at, value = excluded.value",
-    [Q_UPDATE_NAMED_KEY] = "UPDATE larder_key SET type = ?4, id = ?5, size = ?6, first = ?7,"
-                           " version = ?8, expire_at = ?9, value = ?10 WHERE db = ?2 AND key = ?3",
+                     " expire_at = excluded.expire_at, value = excluded.value, numbers = excluded.numbers",
+    [Q_UPDATE_NAMED_KEY] =
+        "UPDATE larder_key SET type = ?4, id = ?5, size = ?6, first = ?7,"
+        " version = ?8, expire_at = ?9, value = ?10, numbers = ?11 WHERE db = ?2 AND key = ?3",
     [Q_DELETE_KEY_AT] = "DELETE FROM larder_key WHERE seq = ?1 AND +db = ?2 AND +key = ?3",
     [Q_DELETE_NAMED_KEY] = "DELETE FROM larder_key WHERE db = ?2 AND key = ?3",
     [Q_PUT_DB] = "INSERT INTO larder_db (db, number, keys, expires) VALUES (?1, ?2, ?3, ?4)"
@@ -166,6 +169,27 @@ enum status stmt_del_item(struct sqlite_store *s, enum item_table t, struct sqli
     struct buf text = {0};
     buf_addf(&text, "DELETE FROM %s WHERE id = ?1 AND %s = ?2", item_tables[t].name, item_tables[t].key);
     return prepared_text(s, &s->del_item[t], &text, ret, err);
+}
+
+/* Of ?1, from ?2 to ?3: positions, or scores with the names ?5 and ?6. */
+enum status stmt_del_range(struct sqlite_store *s, enum item_table t, struct sqlite_stmt **ret,
+                           struct error *err)
+{
+    const struct item_table_desc *d = &item_tables[t];
+    if (s->del_range[t]) {
+        *ret = s->del_range[t];
+        return ST_OK;
+    }
+    struct buf text = {0};
+    if (d->named) /* by that index, whatever statistics the file may have */
+        buf_addf(
+            &text,
+            "DELETE FROM %s INDEXED BY %s WHERE id = ?1 AND (%s, %s) >= (?2, ?5) AND (%s, %s) <= (?3, ?6)",
+            d->name, d->indexes[ITEMS_BY_SCORE], d->columns[COLUMN_SCORE], d->key, d->columns[COLUMN_SCORE],
+            d->key);
+    else
+        buf_addf(&text, "DELETE FROM %s WHERE id = ?1 AND %s BETWEEN ?2 AND ?3", d->name, d->key);
+    return prepared_text(s, &s->del_range[t], &text, ret, err);
 }
 
 /* Removes up to ?2 items of ?1; range: with names from ?3 to before ?4. */
@@ -322,6 +346,7 @@ void stmt_finalize_all(struct sqlite_store *s)
     finalize_many(s->get_item, sizeof s->get_item / sizeof(struct sqlite_stmt *));
     finalize_many(s->put_item, sizeof s->put_item / sizeof(struct sqlite_stmt *));
     finalize_many(s->del_item, sizeof s->del_item / sizeof(struct sqlite_stmt *));
+    finalize_many(s->del_range, sizeof s->del_range / sizeof(struct sqlite_stmt *));
     finalize_many(&s->sweep_items[0][0], sizeof s->sweep_items / sizeof(struct sqlite_stmt *));
     finalize_many(&s->scan_items[0][0][0][0][0], sizeof s->scan_items / sizeof(struct sqlite_stmt *));
     finalize_many(&s->count_items[0][0][0], sizeof s->count_items / sizeof(struct sqlite_stmt *));

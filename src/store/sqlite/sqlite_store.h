@@ -51,7 +51,7 @@ struct sqlite_store {
     /* Prepared when first used, kept until the end. */
     struct sqlite_stmt *fixed[Q_FIXED];
     struct sqlite_stmt *get_item[ITEM_TABLES], *put_item[ITEM_TABLES], *del_item[ITEM_TABLES],
-        *sweep_items[ITEM_TABLES][2];
+        *del_range[ITEM_TABLES], *sweep_items[ITEM_TABLES][2];
     struct sqlite_stmt *scan_items[ITEM_TABLES][ITEM_ORDERS][2][2]
                                   [SCAN_ENDS];          /* by order, reverse, begins_with_score, end */
     struct sqlite_stmt *count_items[ITEM_TABLES][2][2]; /* by score or expiry, of one score */
@@ -79,6 +79,8 @@ enum status stmt_get_item(struct sqlite_store *s, enum item_table t, struct sqli
                           struct error *err) MUST_CHECK;
 enum status stmt_put_item(struct sqlite_store *s, enum item_table t, struct sqlite_stmt **ret,
                           struct error *err) MUST_CHECK;
+enum status stmt_del_range(struct sqlite_store *s, enum item_table t, struct sqlite_stmt **ret,
+                           struct error *err) MUST_CHECK;
 enum status stmt_del_item(struct sqlite_store *s, enum item_table t, struct sqlite_stmt **ret,
                           struct error *err) MUST_CHECK;
 enum status stmt_sweep_items(struct sqlite_store *s, enum item_table t, bool range, struct sqlite_stmt **ret,
