@@ -16,7 +16,7 @@ static int open_file(const char *path, enum redo_open_mode mode)
 {
     int flags = mode == REDO_OPEN_READ    ? O_RDONLY
                 : mode == REDO_OPEN_WRITE ? O_RDWR
-                                          : O_RDWR | O_CREAT | O_TRUNC;
+                                          : O_RDWR | O_CREAT | O_EXCL;
     int fd = open(path, flags | O_CLOEXEC, 0640);
     if (fd >= 0 && mode == REDO_OPEN_READ) /* all heads are read first: the disk goes ahead of who reads on */
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED);
@@ -105,9 +105,8 @@ static int list_folder(const char *path, redo_name_fn *fn, void *arg)
     mem_free(folder);
     if (!d)
         return -1;
-    errno = 0;
-    for (struct dirent *e; (e = readdir(d));)
-        fn(arg, e->d_name);
+    for (struct dirent *entry; errno = 0, entry = readdir(d);) /* fn may have set errno */
+        fn(arg, entry->d_name);
     int e = errno;
     (void)closedir(d);
     errno = e;

@@ -377,7 +377,7 @@ static enum status keep_old(struct redo *r, const struct redo_heads *h, int64_t 
 static enum status open_log(struct redo *r, const struct redo_options *o, struct error *err)
 {
     struct redo_heads h;
-    enum status st = redo_spares_remove(r->path, err);
+    enum status st = redo_spares_remove(r->path, &r->spare_k, err);
     if (st == ST_OK)
         st = redo_heads_read(r->path, &h, err);
     if (st != ST_OK)

@@ -51,7 +51,8 @@
    A CRASH between any two steps: segments that the tables have are renamed to spare ones, the folder is synced
    (what is left of them does no harm, but none is written before that); a spare one gets its head, is synced, is
    renamed to its number, the folder synced; then comes its first record. So a file with a number always has its
-   head, a spare one is removed at the next start whatever it holds, a number without records is an empty epoch, and
+   head, a spare one is removed at the next start whatever it holds (and never written again when it cannot be: a
+   crash may have left both names), a number without records is an empty epoch, and
    a record that is torn is a hole: no reply had left.
 
    FILES TAKEN AWAY: behind each sync the segment's size and links are looked at, each second and at the begin of a

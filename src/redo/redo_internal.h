@@ -28,6 +28,7 @@ struct redo_stat {
     uint64_t size, links, inode, device;
 };
 
+/* MAKE fails when the file is there. */
 enum redo_open_mode { REDO_OPEN_READ, REDO_OPEN_WRITE, REDO_OPEN_MAKE };
 
 typedef void redo_name_fn(void *arg, const char *name);
@@ -95,8 +96,9 @@ void redo_spare_name(const char *path, uint64_t k, char out[REDO_NAME_BYTES]);
 enum status redo_list(const char *path, uint64_t **ret, size_t *ret_n, redo_name_fn *spare, void *arg,
                       struct error *err) MUST_CHECK;
 
-/* Removes all spare segments that are there. */
-enum status redo_spares_remove(const char *path, struct error *err) MUST_CHECK;
+/* Removes all spare segments that are there. *ret_stays: the highest K of those that cannot be removed, or 0.
+   Such a file is never written again: a crash may have left it under a segment's name, too. */
+enum status redo_spares_remove(const char *path, uint64_t *ret_stays, struct error *err) MUST_CHECK;
 
 /* ---- records (record.c) ---- */
 

@@ -577,9 +577,9 @@ enum status redo_scan(const char *path, redo_scan_fn *fn, void *arg, struct erro
 
 enum status redo_remove(const char *path, struct error *err)
 {
-    uint64_t *numbers;
+    uint64_t *numbers, stays;
     size_t n;
-    enum status st = redo_spares_remove(path, err);
+    enum status st = redo_spares_remove(path, &stays, err);
     if (st == ST_OK)
         st = redo_list(path, &numbers, &n, NULL, NULL, err);
     if (st != ST_OK)

@@ -81,21 +81,29 @@ enum status redo_list(const char *path, uint64_t **ret, size_t *ret_n, redo_name
     return ST_OK;
 }
 
-static void remove_spare(void *arg, const char *k)
+struct removal {
+    const char *path;
+    uint64_t stays;
+};
+
+static void remove_spare(void *arg, const char *text)
 {
+    struct removal *r = arg;
     char name[REDO_NAME_BYTES];
-    (void)snprintf(name, sizeof name, "%s-redo.spare.%s", (const char *)arg, k);
-    (void)redo_files->unlink(name); /* nothing in it counts */
+    uint64_t k;
+    (void)snprintf(name, sizeof name, "%s-redo.spare.%s", r->path, text);
+    if (redo_files->unlink(name) != 0 && num_parse_u64(slice_str(text), &k) && k > r->stays)
+        r->stays = k; /* nothing in it counts */
 }
 
-enum status redo_spares_remove(const char *path, struct error *err)
+enum status redo_spares_remove(const char *path, uint64_t *ret_stays, struct error *err)
 {
+    struct removal r = {.path = path};
     uint64_t *numbers;
     size_t n;
-    char *copy = mem_strdup(path);
-    enum status st = redo_list(path, &numbers, &n, remove_spare, copy, err);
-    mem_free(copy);
+    enum status st = redo_list(path, &numbers, &n, remove_spare, &r, err);
     mem_free(numbers);
+    *ret_stays = r.stays;
     return st;
 }
 

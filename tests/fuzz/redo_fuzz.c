@@ -70,6 +70,8 @@ static void make_segment(struct input *in, uint64_t number, bool repair)
     char name[REDO_NAME_BYTES];
     redo_segment_name(PATH, number, name);
     int fd = sim_open(name, REDO_OPEN_MAKE);
+    if (fd < 0) /* the input makes it twice */
+        fd = sim_open(name, REDO_OPEN_WRITE);
     struct sim_file *f = &sim.disk->files[fd];
     unsigned char *p = f->now;
     unsigned records = take(in) % 16, blocks = 1 + take(in) % 15, flags = take(in);

@@ -39,14 +39,19 @@ struct sim_disk {
     int n;
 };
 
+/* One in so many calls fails; 0: none. */
+struct sim_failures {
+    int sync, write, folder, make, rename, unlink;
+};
+
 enum sim_left_out { ALL_SYNCED, NO_RECORD_SYNC, NO_HEAD_SYNC, NO_FOLDER_SYNC, SYNC_FORGIVEN };
 
 static struct sim_disk sim_real;
 static struct {
     struct sim_disk *disk;
     struct rand dice;
-    int calls, dies_at;                        /* from that call on the power is off; 0: never */
-    int fails_sync, fails_write, fails_folder; /* one in so many; 0: none */
+    int calls, dies_at; /* from that call on the power is off; 0: never */
+    struct sim_failures fails;
     enum sim_left_out left_out;
     void (*behind)(void); /* called behind each call of the disk in use */
 } sim;
@@ -54,6 +59,15 @@ static struct {
 static int sim_roll(int n)
 {
     return (int)rand_below(&sim.dice, (uint64_t)n);
+}
+
+/* Whether a call fails of which one in so many does. */
+static bool sim_fails(int one_in, int e)
+{
+    if (one_in == 0 || sim_roll(one_in) != 0)
+        return false;
+    errno = e;
+    return true;
 }
 
 /* Whether the power is on for another call that changes something. */
@@ -125,6 +139,12 @@ static int sim_open(const char *path, enum redo_open_mode mode)
         errno = ENOENT;
         return -1;
     }
+    if (mode == REDO_OPEN_MAKE && name->now >= 0) {
+        errno = EEXIST;
+        return -1;
+    }
+    if (mode == REDO_OPEN_MAKE && sim_fails(sim.fails.make, ENOSPC))
+        return -1;
     if (name->now < 0) {
         name->now = sim_unused_file();
         struct sim_file *f = &sim.disk->files[name->now];
@@ -158,9 +178,8 @@ static ssize_t sim_write(int fd, const struct iovec *v, int n, uint64_t at)
         return -1;
     struct sim_file *f = &sim.disk->files[fd];
     size_t most = SIZE_MAX, done = 0;
-    if (sim.fails_write && sim_roll(sim.fails_write) == 0) {
+    if (sim_fails(sim.fails.write, ENOSPC)) {
         most = (size_t)sim_roll(3) * 700;
-        errno = ENOSPC;
         if (most == 0)
             return -1;
     }
@@ -208,7 +227,7 @@ static int sim_sync(int fd)
     struct sim_file *f = &sim.disk->files[fd];
     if (sim_is_left_out(f))
         return 0;
-    bool fails = sim.fails_sync && sim_roll(sim.fails_sync) == 0;
+    bool fails = sim_fails(sim.fails.sync, EIO);
     if (fails && sim.left_out == SYNC_FORGIVEN) {
         fails = false; /* the system forgets what it could not write, and the log is not told */
         sim_settle(f, f->safe, SECTOR, 50);
@@ -248,9 +267,13 @@ static int sim_rename(const char *from, const char *to)
 {
     if (!sim_is_on())
         return -1;
+    if (sim_fails(sim.fails.rename, EIO))
+        return -1;
     struct sim_name *new = sim_find(to, true), *old = sim_find(from, false);
-    new->now = old->now;
-    old->now = -1;
+    if (new->now != old->now) { /* else nothing is done, as POSIX has it */
+        new->now = old->now;
+        old->now = -1;
+    }
     sim_done();
     return 0;
 }
@@ -258,6 +281,8 @@ static int sim_rename(const char *from, const char *to)
 static int sim_unlink(const char *path)
 {
     if (!sim_is_on())
+        return -1;
+    if (sim_fails(sim.fails.unlink, EIO))
         return -1;
     struct sim_name *name = sim_find(path, false);
     errno = ENOENT;
@@ -273,7 +298,7 @@ static int sim_sync_folder(const char *path)
     (void)path;
     if (!sim_is_on())
         return -1;
-    bool fails = sim.fails_folder && sim_roll(sim.fails_folder) == 0;
+    bool fails = sim_fails(sim.fails.folder, EIO);
     for (int i = 0; sim.left_out != NO_FOLDER_SYNC && i < sim.disk->n; i++)
         if (!fails || sim_roll(2))
             sim.disk->names[i].safe = sim.disk->names[i].now;

@@ -337,6 +337,15 @@ static void live(int steps)
     sim_real = sim_probe;
 }
 
+static const struct sim_failures no_failures;
+static bool draw_failures; /* each run has rates of its own */
+
+static int draw_rate(void)
+{
+    static const int rates[] = {0, 0, 3, 6, 12, 25};
+    return rates[sim_roll(6)];
+}
+
 static bool run(uint64_t seed, int lives)
 {
     memset(&w, 0, offsetof(__typeof__(w), probes));
@@ -346,6 +355,9 @@ static bool run(uint64_t seed, int lives)
     for (int i = 0; i < FILES; i++)
         sim_real.files[i].opened = 0;
     sim.disk = &sim_real;
+    if (draw_failures)
+        sim.fails = (struct sim_failures){draw_rate(), draw_rate(), draw_rate(),
+                                          draw_rate(), draw_rate(), draw_rate()};
     for (int i = 0; i < lives && !w.broken; i++)
         live(4 + sim_roll(30));
     return !w.broken;
@@ -378,17 +390,32 @@ static void keeps_what_it_acknowledged(void)
 
 static void keeps_it_when_calls_fail(void)
 {
-    sim.fails_sync = 9;
-    sim.fails_write = 15;
+    sim.fails = (struct sim_failures){.sync = 9, .write = 15};
     run_all(500);
-    sim.fails_sync = sim.fails_write = 0;
+    sim.fails = no_failures;
 }
 
 static void keeps_it_when_a_folder_is_not_synced(void)
 {
-    sim.fails_folder = 5;
+    sim.fails.folder = 5;
     run_all(500);
-    sim.fails_folder = 0;
+    sim.fails = no_failures;
+}
+
+/* A spare segment that stays, and may have a segment's name again. */
+static void keeps_it_when_names_stay(void)
+{
+    sim.fails = (struct sim_failures){.folder = 5, .unlink = 3};
+    run_all(600);
+    sim.fails = no_failures;
+}
+
+static void keeps_it_whatever_fails(void)
+{
+    draw_failures = true;
+    run_all(1000);
+    draw_failures = false;
+    sim.fails = no_failures;
 }
 
 static void is_told_apart_by_the_chain_alone(void)
@@ -419,19 +446,18 @@ static void catches_a_log_without(void)
                                         "the sync of the folder", "the end of an epoch when a sync fails"};
     for (int left_out = NO_RECORD_SYNC; left_out <= SYNC_FORGIVEN; left_out++) {
         sim.left_out = (enum sim_left_out)left_out;
-        sim.fails_sync = left_out == SYNC_FORGIVEN ? 9 : 0;
+        sim.fails.sync = left_out == SYNC_FORGIVEN ? 9 : 0;
         expect_caught(names[left_out]);
     }
     sim.left_out = ALL_SYNCED;
-    sim.fails_sync = 0;
-    sim.fails_sync = 9;
+    sim.fails.sync = 9;
     ignore_chain = ignore_number = true;
     expect_caught("the chain of records and their number");
     ignore_number = false;
     ignore_from = true;
     expect_caught("a look at what an epoch voids");
     ignore_chain = ignore_from = false;
-    sim.fails_sync = 0;
+    sim.fails = no_failures;
 }
 
 int main(int argc, char **argv)
@@ -447,6 +473,8 @@ int main(int argc, char **argv)
     RUN(keeps_what_it_acknowledged);
     RUN(keeps_it_when_calls_fail);
     RUN(keeps_it_when_a_folder_is_not_synced);
+    RUN(keeps_it_when_names_stay);
+    RUN(keeps_it_whatever_fails);
     RUN(is_told_apart_by_the_chain_alone);
     RUN(catches_a_log_without);
     return check_done();

@@ -464,6 +464,40 @@ static void tells_that_the_newest_is_missing(void)
     }
 }
 
+static int refuse_unlink(const char *p)
+{
+    (void)p;
+    errno = EIO;
+    return -1;
+}
+
+/* A crash may leave a segment under a spare one's name, too: what cannot be removed is never written. */
+static void writes_no_spare_segment_that_stays(void)
+{
+    const struct redo_files *before = redo_files;
+    struct redo_files stuck = *before;
+    char name[REDO_NAME_BYTES], spare[REDO_NAME_BYTES];
+    CHECK_OK(redo_close(open_log(1, 0, 1, 0), false, &err), &err);
+    struct redo *r = open_log(2, 1, 1, 0);
+    put_all(r, 1, 3, 50);
+    CHECK_OK(redo_close(r, false, &err), &err);
+    redo_segment_name(path, 2, name);
+    for (uint64_t k = 1; k <= 3; k += 2) {
+        redo_spare_name(path, k, spare);
+        CHECK_EQ(link(name, spare), 0);
+    }
+    stuck.unlink = refuse_unlink;
+    redo_files = &stuck;
+    r = open_log(3, 2, 4, 0);
+    put_all(r, 4, 60, 3000);
+    CHECK_OK(redo_applied(r, 3, &err), &err); /* renamed to a name of its own, not to one that it has */
+    CHECK_EQ(each(3, 3, ST_OK).n, 57);
+    put_all(r, 61, 120, 3000);
+    CHECK_EQ(each(3, 3, ST_OK).n, 117);
+    redo_files = before;
+    finish(r);
+}
+
 static void begins_another_epoch_when_a_sync_fails(void)
 {
     struct redo *r = open_log(1, 0, 1, 0);
@@ -646,6 +680,7 @@ int main(int argc, char **argv)
     RUN(tells_damage_from_a_torn_end);
     RUN(tells_that_the_newest_is_missing);
     RUN(tells_that_one_went_away_meanwhile);
+    RUN(writes_no_spare_segment_that_stays);
     RUN(begins_another_epoch_when_a_sync_fails);
     RUN(never_leaves_a_gap_behind_what_was_not_synced);
     RUN(says_that_the_disk_is_full);
