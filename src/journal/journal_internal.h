@@ -141,6 +141,7 @@ struct journal_logger {
     struct journal_group *again; /* ... and from this one on they are to be appended again */
     size_t bytes;                /* of them */
     int64_t since_us;            /* when the first of them was appended */
+    int64_t marker_us;           /* the marker failed: when it is tried again; 0: at once */
     int64_t renew_us; /* a group was given up: when the log begins a new epoch for that; 0: it need not */
 };
 

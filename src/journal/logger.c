@@ -16,7 +16,7 @@
    A CRASH between the append and the reply: the group is there, nobody was told. Within the append: all of
    the group or nothing. Between a failed sync and the end of appending again: what that second wrote may be
    gone in part, in order. An outsized change set (journal.h) is in the tables before the log hears of it: the
-   next start finds tables that are ahead of the log. */
+   next start finds tables that are ahead of the log. No group follows before the log has heard of it. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "journal/encoding.h"
@@ -122,6 +122,53 @@ static void give_up(struct journal_store *s, struct journal_group *g, const stru
     s->logger.renew_us = 1;
 }
 
+/* ---- markers; holding the lock ---- */
+
+/* Without the lock. A segment whose head says that the tables have it will do. */
+static enum status write_marker(struct redo *r, int64_t upto, struct error *err)
+{
+    struct redo_place place;
+    struct redo_info info;
+    enum status st = redo_renew(r, err);
+    if (st != ST_OK)
+        return st;
+    redo_info(r, &info);
+    return info.last >= upto ? ST_OK
+                             : redo_append(r, REDO_OUTSIZED, upto, slice_of(NULL, 0), true, &place, err);
+}
+
+/* An outsized change set is in the tables. As long as the log does not know of it nothing is appended behind
+   it: who reads the log behind an older state of the tables (a backup) would miss it, and not notice. That is
+   all the harm: a start finds it in the tables. */
+static enum status append_marker(struct journal_store *s, struct error *err)
+{
+    struct journal_shared *l = locked(s);
+    int64_t upto = l->log.marker;
+    if (upto == 0)
+        return ST_OK;
+    if (upto > l->log.synced)
+        l->log.synced = upto;
+    release(s, upto);
+    journal_unlock(s);
+    enum status st = write_marker(s->redo, upto, err);
+    journal_lock(s);
+    if (st != ST_OK) {
+        if (!s->logger.marker_us)
+            log_warning(
+                "the log does not know of a large change that is in the tables: writes fail until it does",
+                "status=%s error=\"%s\"", status_name(st), err->text);
+        s->logger.marker_us = clock_mono_us() + WRITER_RETRY_US;
+        if (is_void(err)) /* of what waits behind it nothing was written */
+            err->code = ST_IO;
+        return st;
+    }
+    s->logger.marker_us = 0;
+    if (l->log.marker == upto) /* else there is another one already */
+        l->log.marker = 0;
+    synced(s, upto);
+    return ST_OK;
+}
+
 /* ---- what it does; holding the lock ---- */
 
 /* The thread that writes the tables waits for this, or has set its time by what was there before. */
@@ -141,11 +188,14 @@ static void append_next(struct journal_store *s)
     struct error err;
     bool sync = waits_for_syncs(s), was_level = l->behind_bytes == 0;
     l->log.busy = true;
-    journal_unlock(s);
     size_t n = g->row.len;
-    journal_end(&g->row);
-    enum status st = redo_append(s->redo, REDO_GROUP, g->last, buf_slice(&g->row), sync, &place, &err);
-    journal_lock(s);
+    enum status st = append_marker(s, &err);
+    if (st == ST_OK) {
+        journal_unlock(s);
+        journal_end(&g->row);
+        st = redo_append(s->redo, REDO_GROUP, g->last, buf_slice(&g->row), sync, &place, &err);
+        journal_lock(s);
+    }
     l->log.busy = false;
     if (st == ST_OK) {
         s->logger.renew_us = 0;
@@ -204,25 +254,6 @@ static void renew(struct journal_store *s)
     s->logger.renew_us = st == ST_OK ? 0 : clock_mono_us() + WRITER_RETRY_US;
 }
 
-/* Where the marker is missing the tables are ahead of the log, which is no harm. */
-static void append_marker(struct journal_store *s)
-{
-    struct journal_shared *l = locked(s);
-    struct redo_place place;
-    struct error err;
-    int64_t upto = l->log.marker;
-    release(s, upto);
-    journal_unlock(s);
-    enum status st = redo_append(s->redo, REDO_OUTSIZED, upto, slice_of(NULL, 0), true, &place, &err);
-    if (st != ST_OK)
-        log_warning("the log does not know of a large change that is in the tables", "error=\"%s\"",
-                    err.text);
-    journal_lock(s);
-    l->log.marker = 0;
-    synced(s, upto);
-    writer_tell(s);
-}
-
 /* ---- what is due when ---- */
 
 /* Groups behind an outsized change set wait for it. */
@@ -233,6 +264,11 @@ static int64_t group_due(struct journal_store *s)
         return INT64_MAX;
     int64_t due = l->durable < l->log.sync_to && l->first ? 0 : writer_group_due(s);
     return due > l->log.retry_us ? due : l->log.retry_us;
+}
+
+static int64_t marker_due(struct journal_store *s)
+{
+    return locked(s)->log.marker ? s->logger.marker_us : INT64_MAX;
 }
 
 static int64_t sync_due(struct journal_store *s)
@@ -252,8 +288,10 @@ static bool do_something(struct journal_store *s, int64_t now)
     const struct journal_shared *l = locked(s);
     if (l->failures.failed != ST_OK || l->failures.over || l->log.busy) /* busy: the owner writes */
         return false;
-    if (l->log.marker) {
-        append_marker(s);
+    if (marker_due(s) <= now) {
+        struct error ignored; /* whoever waits for it tries again, and is told */
+        (void)(append_marker(s, &ignored) == ST_OK);
+        writer_tell(s);
     } else if (s->logger.again) { /* nothing else before it */
         if (l->log.retry_us > now)
             return false;
@@ -276,8 +314,9 @@ static int64_t next_due(struct journal_store *s)
     const struct journal_shared *l = locked(s);
     if (l->failures.failed != ST_OK || l->failures.over)
         return INT64_MAX;
-    int64_t group = group_due(s), sync = sync_due(s), renew = s->logger.renew_us;
+    int64_t group = group_due(s), sync = sync_due(s), marker = marker_due(s), renew = s->logger.renew_us;
     int64_t due = group < sync ? group : sync;
+    due = marker < due ? marker : due;
     return renew && renew < due ? renew : due;
 }
 

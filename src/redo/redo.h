@@ -86,7 +86,8 @@ struct redo_place {
 
 enum redo_kind {
     REDO_GROUP,   /* changes: journal/encoding.h */
-    REDO_OUTSIZED /* changes too large for a log went into the tables up to this seq, synced; no payload */
+    REDO_OUTSIZED /* changes too large for a log went into the tables up to this seq, synced; no payload. None
+                     that are behind them are in the log without it, or a head whose `from` is beyond them */
 };
 
 struct redo_record {
