@@ -127,14 +127,12 @@ static void give_up(struct journal_store *s, struct journal_group *g, const stru
 /* Without the lock. A segment whose head says that the tables have it will do. */
 static enum status write_marker(struct redo *r, int64_t upto, struct error *err)
 {
-    struct redo_place place;
     struct redo_info info;
     enum status st = redo_renew(r, err);
     if (st != ST_OK)
         return st;
     redo_info(r, &info);
-    return info.last >= upto ? ST_OK
-                             : redo_append(r, REDO_OUTSIZED, upto, slice_of(NULL, 0), true, &place, err);
+    return info.last >= upto ? ST_OK : redo_append(r, REDO_OUTSIZED, upto, slice_of(NULL, 0), true, err);
 }
 
 /* An outsized change set is in the tables. As long as the log does not know of it nothing is appended behind
@@ -184,7 +182,6 @@ static void append_next(struct journal_store *s)
 {
     struct journal_shared *l = locked(s);
     struct journal_group *g = writer_take_group(s);
-    struct redo_place place;
     struct error err;
     bool sync = waits_for_syncs(s), was_level = l->behind_bytes == 0;
     l->log.busy = true;
@@ -193,7 +190,7 @@ static void append_next(struct journal_store *s)
     if (st == ST_OK) {
         journal_unlock(s);
         journal_end(&g->row);
-        st = redo_append(s->redo, REDO_GROUP, g->last, buf_slice(&g->row), sync, &place, &err);
+        st = redo_append(s->redo, REDO_GROUP, g->last, buf_slice(&g->row), sync, &err);
         journal_lock(s);
     }
     l->log.busy = false;
@@ -217,10 +214,9 @@ static void append_next(struct journal_store *s)
 static void append_again(struct journal_store *s)
 {
     struct journal_group *g = s->logger.again;
-    struct redo_place place;
     struct error err;
     journal_unlock(s);
-    enum status st = redo_append(s->redo, REDO_GROUP, g->last, buf_slice(&g->row), false, &place, &err);
+    enum status st = redo_append(s->redo, REDO_GROUP, g->last, buf_slice(&g->row), false, &err);
     journal_lock(s);
     if (st == ST_OK)
         s->logger.again = g->next;

@@ -99,6 +99,17 @@ struct beginning {
 static enum status write_record(struct redo *r, struct redo_segment *s, struct redo_frame *f,
                                 struct slice payload, struct error *err);
 
+static enum status read_payload(struct redo *r, const struct redo_entry *e, char *ret, struct error *err)
+{
+    char name[REDO_NAME_BYTES];
+    size_t got;
+    redo_segment_name(r->path, r->newest->number, name);
+    enum status st = redo_file_read(r->newest->fd, name, ret, e->length, e->at, &got, err);
+    if (st == ST_OK && got < e->length)
+        st = error_set(err, ST_IO, "%s was cut short while it was in use", name);
+    return st;
+}
+
 /* Reads the records from the newest segment, writes them into s, which follows. */
 static enum status copy_tail(struct redo *r, struct redo_segment *s, struct redo_frame *f,
                              const struct redo_tail *tail, struct error *err)
@@ -108,13 +119,13 @@ static enum status copy_tail(struct redo *r, struct redo_segment *s, struct redo
     for (size_t i = 0; i < tail->len && st == ST_OK; i++) {
         const struct redo_entry *e = &tail->items[i];
         b.len = 0;
-        char *p = buf_reserve(&b, e->place.length + 1);
-        st = redo_read(r, e->place, 0, p, e->place.length, err);
+        char *p = buf_reserve(&b, e->length + 1);
+        st = read_payload(r, e, p, err);
         f->before = f->crc;
         f->seq = e->seq;
         f->kind = e->kind;
         if (st == ST_OK)
-            st = write_record(r, s, f, slice_of(p, e->place.length), err);
+            st = write_record(r, s, f, slice_of(p, e->length), err);
     }
     buf_release(&b);
     return st;
@@ -299,7 +310,7 @@ static enum status write_record(struct redo *r, struct redo_segment *s, struct r
 }
 
 enum status redo_append(struct redo *r, enum redo_kind kind, int64_t seq, struct slice payload, bool sync,
-                        struct redo_place *ret, struct error *err)
+                        struct error *err)
 {
     uint64_t all = redo_round_up(REDO_RECORD_BYTES + payload.n);
     if (payload.n > REDO_MAX_PAYLOAD)
@@ -317,7 +328,6 @@ enum status redo_append(struct redo *r, enum redo_kind kind, int64_t seq, struct
                            .durable = atomic_load(&r->durable),
                            .tables = atomic_load(&r->tables),
                            .kind = kind};
-    uint64_t at = atomic_load(&s->end);
     st = write_record(r, s, &f, payload, err);
     if (st != ST_OK) {
         end_epoch(r);
@@ -330,7 +340,6 @@ enum status redo_append(struct redo *r, enum redo_kind kind, int64_t seq, struct
     atomic_fetch_add(&r->appended, all);
     r->crc = f.crc;
     r->last = seq;
-    *ret = (struct redo_place){s->number, (uint32_t)(at + REDO_RECORD_BYTES), (uint32_t)payload.n};
     return ST_OK;
 }
 

@@ -59,7 +59,7 @@
    segment the inodes behind its name and behind the database's. If they are not ours, the record does not count,
    and nothing is written any more until the tables have everything that the log had, and are back under their name.
 
-   THREADS. redo_append, redo_sync: one thread at a time. redo_applied, redo_prepare: another one. redo_read: any. */
+   THREADS. redo_append, redo_sync: one thread at a time. redo_applied, redo_prepare: another one. */
 /* clang-format on */
 #ifndef LARDER_REDO_REDO_H
 #define LARDER_REDO_REDO_H
@@ -77,13 +77,6 @@ struct redo_id {
     unsigned char bytes[16];
 };
 
-/* Where a payload stands. */
-struct redo_place {
-    uint64_t segment; /* N */
-    uint32_t offset;  /* of the payload's first byte in the segment */
-    uint32_t length;
-};
-
 enum redo_kind {
     REDO_GROUP,   /* changes: journal/encoding.h */
     REDO_OUTSIZED /* changes too large for a log went into the tables up to this seq, synced; no payload. None
@@ -94,7 +87,7 @@ struct redo_record {
     enum redo_kind kind;
     int64_t seq;
     struct slice payload;
-    struct redo_place place;
+    uint64_t at; /* of the payload in its segment */
 };
 
 /* A record while a log is read. Anything but ST_OK ends the reading, and is returned. */
@@ -158,7 +151,7 @@ enum status redo_close(struct redo *r, bool remove, struct error *err);
    Everything else (ST_FULL: there was no room; ST_IO, ...): it is not there, and cannot come back. Whether
    what was appended since the last sync is void then, too, redo_info tells. */
 enum status redo_append(struct redo *r, enum redo_kind kind, int64_t seq, struct slice payload, bool sync,
-                        struct redo_place *ret, struct error *err) MUST_CHECK;
+                        struct error *err) MUST_CHECK;
 
 /* Makes all that was appended durable. A failure ends the epoch as above: what was appended since the last
    sync is uncertain, and is never synced "again": ST_UNKNOWN, then ST_LOST until it was appended again or is
@@ -176,10 +169,6 @@ enum status redo_applied(struct redo *r, int64_t seq, struct error *err) MUST_CH
 /* One bounded step of making the next segment ready, so that no append has to. *ret_more: there is more to do
    now. */
 enum status redo_prepare(struct redo *r, bool *ret_more, struct error *err) MUST_CHECK;
-
-/* n bytes from `skip` on of a payload, that has been appended and whose segment was not recycled. */
-enum status redo_read(struct redo *r, struct redo_place p, uint32_t skip, void *ret, uint32_t n,
-                      struct error *err) MUST_CHECK;
 
 struct redo_info {
     int64_t durable;   /* up to here all that was appended is */

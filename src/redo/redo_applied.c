@@ -173,23 +173,3 @@ void redo_info(struct redo *r, struct redo_info *ret)
     }
     pthread_mutex_unlock(&r->lock);
 }
-
-enum status redo_read(struct redo *r, struct redo_place p, uint32_t skip, void *ret, uint32_t n,
-                      struct error *err)
-{
-    int fd = -1;
-    pthread_mutex_lock(&r->lock);
-    for (const struct redo_segment *s = r->first; s && fd < 0; s = s->next)
-        if (s->number == p.segment)
-            fd = s->fd;
-    pthread_mutex_unlock(&r->lock);
-    if (fd < 0 || skip > p.length || n > p.length - skip)
-        return error_set(err, ST_INTERNAL, "what is to be read is not in the redo log");
-    char name[REDO_NAME_BYTES];
-    redo_segment_name(r->path, p.segment, name);
-    size_t got;
-    enum status st = redo_file_read(fd, name, ret, n, (uint64_t)p.offset + skip, &got, err);
-    if (st == ST_OK && got < n)
-        st = error_set(err, ST_IO, "%s was cut short while it was in use", name);
-    return st;
-}

@@ -12,7 +12,7 @@
 
 #define REDO_BLOCK        UINT64_C(4096)
 #define REDO_RECORD_BYTES 64U                     /* in front of a payload */
-#define REDO_MAX_PAYLOAD  (UINT64_C(1) << 31)     /* a place has 32 bits */
+#define REDO_MAX_PAYLOAD  (UINT64_C(1) << 31)     /* its length has 32 bits */
 #define REDO_STEP         (UINT64_C(256) * 1024)  /* of zeros that are written at a time */
 #define REDO_FIRST_BYTES  (UINT64_C(1024) * 1024) /* of a log's first segment */
 #define REDO_NAME_BYTES   4200
@@ -179,7 +179,8 @@ enum status redo_check_id(const char *path, const struct redo_heads *h, const st
 struct redo_entry {
     enum redo_kind kind;
     int64_t seq;
-    struct redo_place place;
+    uint64_t at; /* of its payload */
+    uint32_t length;
 };
 
 /* Records of the newest segment, below `from`, of which nothing proves that they were durable. mem_free the

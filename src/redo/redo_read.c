@@ -200,7 +200,7 @@ static enum status tell(struct walk *w, const struct redo_frame *f, struct slice
         .kind = (enum redo_kind)f->kind,
         .seq = f->seq,
         .payload = payload,
-        .place = {f->number, (uint32_t)(at + REDO_RECORD_BYTES), f->length},
+        .at = at + REDO_RECORD_BYTES,
     };
     return w->fn && f->seq > w->after ? w->fn(w->arg, &rec) : ST_OK;
 }
@@ -327,7 +327,8 @@ enum status redo_find(const char *path, const struct redo_id *id, struct redo_fo
 static enum status note_entry(void *arg, const struct redo_record *rec)
 {
     struct redo_tail *t = arg;
-    VEC_PUSH(t->items, t->len, t->cap) = (struct redo_entry){rec->kind, rec->seq, rec->place};
+    VEC_PUSH(t->items, t->len, t->cap) =
+        (struct redo_entry){rec->kind, rec->seq, rec->at, (uint32_t)rec->payload.n};
     return ST_OK;
 }
 
@@ -351,7 +352,7 @@ enum status redo_tail_read(const char *path, const struct redo_heads *h, int64_t
     size_t kept = 0;
     for (size_t i = 0; i < ret->len; i++)
         if (ret->items[i].seq > ret->proven) {
-            ret->bytes += redo_round_up((uint64_t)REDO_RECORD_BYTES + ret->items[i].place.length);
+            ret->bytes += redo_round_up((uint64_t)REDO_RECORD_BYTES + ret->items[i].length);
             ret->items[kept++] = ret->items[i];
         }
     ret->len = kept;
@@ -461,10 +462,8 @@ static enum status tell_hole(struct scan *s, const struct error *damage)
 
 static enum status tell_whole(struct scan *s, const struct redo_frame *f, struct slice payload, uint64_t at)
 {
-    const struct redo_record r = {.kind = (enum redo_kind)f->kind,
-                                  .seq = f->seq,
-                                  .payload = payload,
-                                  .place = {f->number, (uint32_t)(at + REDO_RECORD_BYTES), f->length}};
+    const struct redo_record r = {
+        .kind = (enum redo_kind)f->kind, .seq = f->seq, .payload = payload, .at = at + REDO_RECORD_BYTES};
     s->last = f->seq;
     s->hole = false;
     return s->fn(s->arg, &r, NULL);

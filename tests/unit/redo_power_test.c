@@ -213,9 +213,8 @@ static enum status append(const struct content *c, bool sync)
     memcpy(bytes, c, sizeof *c);
     for (size_t i = sizeof *c; i < n; i++)
         bytes[i] = (unsigned char)(c->self.nth + i);
-    struct redo_place place;
     struct error err;
-    return redo_append(w.log, REDO_GROUP, c->self.seq, slice_of(bytes, n), sync, &place, &err);
+    return redo_append(w.log, REDO_GROUP, c->self.seq, slice_of(bytes, n), sync, &err);
 }
 
 static void became_durable(void)
