@@ -157,8 +157,8 @@ enum status redo_judge(const struct redo_state *s, const struct redo_found *foun
                  s->applied, found->tables);
         return refuse(err, url, why);
     }
-    if (!holds)
-        return ST_OK;
+    if (!holds) /* what larder_meta names, and is not there, may hold something */
+        return ours ? ST_OK : judge_missing(s, url, ret, err);
     if (!ours)
         return refuse(err, url, "the log beside the database is of another one");
     if (!same_file(s))

@@ -9,7 +9,7 @@
 
    A log that does not belong to the file is never brought in unasked: a backup that was restored beside the
    log of the file before it must not get the FLUSHALL again that it was restored for. Nor is one given up
-   unasked that holds anything. Both ways out are commands (admin/redo_admin.h). */
+   unasked that holds anything. Both ways out are commands (admin/salvage.h). */
 #ifndef LARDER_JOURNAL_REDO_STATE_H
 #define LARDER_JOURNAL_REDO_STATE_H
 

@@ -104,6 +104,20 @@ static void a_log_of_another(void)
     expect(&s, &f, REDO_NONE);
 }
 
+/* What an earlier start has left holds nothing; the segments that got the writes were taken away. */
+static void an_earlier_log_alone(void)
+{
+    struct redo_state s = state();
+    struct redo_found f = {.any = true, .id = b, .tables = 8, .last = 8, .segments = 1};
+    struct error err;
+    enum redo_verdict is;
+    CHECK_EQ(redo_judge(&s, &f, URL, &is, &err), ST_MISSING);
+    s.file.cookie = 1;
+    expect(&s, &f, REDO_COPY);
+    s.open = false;
+    expect(&s, &f, REDO_NONE);
+}
+
 static void another_file(void)
 {
     struct redo_state s = state();
@@ -142,6 +156,7 @@ int main(int argc, char **argv)
     RUN(a_start_that_did_not_get_far);
     RUN(no_log);
     RUN(a_log_of_another);
+    RUN(an_earlier_log_alone);
     RUN(another_file);
     RUN(a_long_name);
     return check_done();
