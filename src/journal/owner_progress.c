@@ -33,10 +33,16 @@ static double filled(struct journal_store *s)
     return memory > logged ? memory : logged;
 }
 
-/* Whether it has to wait for the frozen one to be applied before it takes more. */
-static bool full(const struct journal_store *s)
+/* The same of the log: what the active memtable holds takes half of it. */
+static bool log_is_half(struct journal_store *s)
 {
-    return s->owner.layers.mem[1] && is_large(s);
+    return s->redo && s->options.log_max && locked(s)->log.bytes >= s->options.log_max / 2;
+}
+
+/* Whether it has to wait for the frozen one to be applied before it takes more. */
+static bool full(struct journal_store *s)
+{
+    return s->owner.layers.mem[1] && (is_large(s) || log_is_half(s));
 }
 
 /* Whether writers wait: as above, or because they would fill it before the other is applied (throttle.h). */
@@ -98,8 +104,7 @@ static bool should_freeze(struct journal_store *s)
     const struct journal_shared *l = locked(s);
     if (s->owner.layers.mem[1] || l->direct_runs || memtable_stats(active(s)).empty)
         return false;
-    bool log_is_half = s->redo && s->options.log_max && l->log.bytes >= s->options.log_max / 2;
-    return l->freeze_wanted || l->outsized_waits || is_large(s) || log_is_half;
+    return l->freeze_wanted || l->outsized_waits || is_large(s) || log_is_half(s);
 }
 
 /* The frozen memtable is applied. Its memory is kept for the next one, unless it is more than an ordinary one

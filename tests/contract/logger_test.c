@@ -14,11 +14,12 @@
 
 #define PATIENCE_US 20000000
 #define JOURNAL_MAX (1 << 20)
-#define LOG_MAX     (64 << 20)
+#define LOG_MAX     (8 << 20)
 
 static struct store *s, *writer; /* the store, and the session that writes the tables */
 static struct error err;
 static struct redo_id id;
+static size_t journal_max = JOURNAL_MAX;
 
 /* ---- files that fail ---- */
 
@@ -77,7 +78,7 @@ static void use_failing_files(void)
 static void open_as(enum durability d)
 {
     struct store_options o = options();
-    struct journal_options j = {.max_bytes = JOURNAL_MAX, .log_max = LOG_MAX, .lag_ms = 60000};
+    struct journal_options j = {.max_bytes = journal_max, .log_max = LOG_MAX, .lag_ms = 60000};
     struct store *inner = NULL, *reader = NULL;
     struct journal_past past = {0};
     o.durability = d;
@@ -431,6 +432,41 @@ static void always_begins_with_a_sync(void)
     close_store();
 }
 
+/* ---- room ---- */
+
+static bool pass_is_stuck(struct journal_shared *l)
+{
+    return l->failures.stuck != ST_OK;
+}
+
+/* However little memory the rows take that are written over and over. */
+static void a_full_log_refuses_writes(void)
+{
+    static char bytes[200000];
+    struct store_progress p = {0};
+    struct redo_info info;
+    enum status st = ST_OK;
+    journal_max = 256 << 20;
+    open_as(DURABILITY_ALWAYS);
+    journal_max = JOURNAL_MAX;
+    store_fault_set(writer, (struct store_fault){.nth = 1, .status = ST_FULL, .sticky = true});
+    for (int i = 0; i < 100 && st == ST_OK; i++) {
+        st = put_bytes(1, slice_of(bytes, sizeof bytes));
+        if (st == ST_OK)
+            CHECK_OK(settle(store_last_ticket(s), &p), &err);
+        if (p.full) /* a server's clients wait, until it is known that there is no end to it */
+            CHECK(comes_true(pass_is_stuck));
+    }
+    CHECK_EQ(st, ST_FULL);
+    redo_info(journal_store_of(s)->redo, &info);
+    CHECK(info.bytes <= LOG_MAX + 2 * sizeof bytes);
+    store_fault_set(writer, (struct store_fault){0});
+    CHECK_OK(store_sync(s, &err), &err);
+    CHECK_OK(put(2), &err);
+    settle_all();
+    close_store();
+}
+
 /* ---- outsized ---- */
 
 static void a_large_change_set_goes_into_the_tables(void)
@@ -541,6 +577,7 @@ int main(void)
     IN_NEW_PLACE(unsynced_groups_are_appended_again);
     IN_NEW_PLACE(tables_have_only_what_is_synced);
     IN_NEW_PLACE(always_begins_with_a_sync);
+    IN_NEW_PLACE(a_full_log_refuses_writes);
     IN_NEW_PLACE(a_large_change_set_goes_into_the_tables);
     IN_NEW_PLACE(nothing_follows_a_missing_marker);
     IN_NEW_PLACE(a_marker_comes_before_what_was_put_off);
