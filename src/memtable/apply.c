@@ -140,8 +140,8 @@ static void take(struct mem_apply *a, const struct state *s)
     struct mem_item i;
     bool key = state_kind(s) == KIND_KEY;
     bool gone = key ? state_type(s) == ROW_NONE : s->link.tag & TAG_GONE;
-    if (gone && s->link.tag & TAG_FRESH) {
-        a->left--; /* it lived and died in memory */
+    if ((gone && s->link.tag & TAG_FRESH) || (!key && item_shaded(s))) {
+        a->left--; /* it lived and died in memory, or the range removes it that goes first */
         return;
     }
     struct place *p = &a->places[a->nplaces++];
@@ -151,7 +151,7 @@ static void take(struct mem_apply *a, const struct state *s)
         p->rank = rank_of_key(a, &k);
     } else {
         state_item(a->m, s, &i);
-        p->rank = rank_of_item(a, &i, ((const struct member *)s)->group);
+        p->rank = rank_of_item(a, &i, member_group(s));
     }
 }
 

@@ -77,6 +77,7 @@ void memtable_undo(struct memtable *m, mem_mark since)
     assert(since >= m->settled);
     while (m->nchanges > m->first_change && m->changes[m->nchanges - 1].mark >= since)
         undo(m, &m->changes[--m->nchanges]);
+    memtable_sum_ranges(m);
     drop_first(m);
     when_empty(m);
 }

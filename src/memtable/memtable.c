@@ -46,7 +46,12 @@ struct group *memtable_need_group(struct memtable *m, enum item_table table, int
     if (g)
         return g;
     g = memtable_take(m, sizeof *g);
-    *g = (struct group){.link.hash = hash, .table = table, .id = id, .earlier = m->last_group};
+    *g = (struct group){.link.hash = hash,
+                        .first_era.group = g,
+                        .era = &g->first_era,
+                        .table = table,
+                        .id = id,
+                        .earlier = m->last_group};
     *(m->last_group ? &m->last_group->later : &m->first_group) = g;
     m->last_group = g;
     map_add(&m->groups, &g->link);
@@ -57,14 +62,13 @@ struct group *memtable_need_group(struct memtable *m, enum item_table table, int
 
 void memtable_drop_empty(struct memtable *m, struct group *g)
 {
-    if (g->count || g->ranges)
+    if (g->count || g->ranges || g->stale)
         return;
     map_remove(&m->groups, &g->link);
     *(g->earlier ? &g->earlier->later : &m->first_group) = g->later;
     *(g->later ? &g->later->earlier : &m->last_group) = g->earlier;
     orders_drop(m, g);
-    if (g->cap_spans)
-        memtable_give(m, g->spans, g->cap_spans * sizeof *g->spans);
+    memtable_drop_sums(m, g);
     if (g->sample)
         memtable_give(m, g->sample, MOST_SAMPLE);
     memtable_give(m, g, sizeof *g);
@@ -169,7 +173,7 @@ static struct map_link **find_extra(const struct memtable *m, unsigned kind, uin
 
 static struct group *group_of(struct memtable *m, const struct state *s)
 {
-    return state_kind(s) == KIND_KEY ? &m->keys : ((const struct member *)s)->group;
+    return state_kind(s) == KIND_KEY ? &m->keys : member_group(s);
 }
 
 /* Which partial orders have a state: adds n (1 or -1) to their counts. */
@@ -196,7 +200,7 @@ static void note_change(struct memtable *m, struct group *g, const struct state 
 /* A member takes the place of another one in the list of their group, or the last one, or leaves it. */
 static void link_member(struct member *from, struct member *to)
 {
-    struct group *g = (to ? to : from)->group;
+    struct group *g = (to ? to : from)->era->group;
     struct member *earlier = from ? from->earlier : g->last, *later = from ? from->later : NULL;
     if (to) {
         to->earlier = earlier;
@@ -283,7 +287,7 @@ static void change_item(struct memtable *m, const struct item_row *row, bool gon
     uint32_t hash = hash_item(&row->ref);
     struct map_link **at = find_item(m, &row->ref, hash);
     struct group *g =
-        at ? ((struct member *)*at)->group : memtable_need_group(m, row->ref.table, row->ref.id);
+        at ? member_group((struct state *)*at) : memtable_need_group(m, row->ref.table, row->ref.id);
     if (!at && item_named(g->table))
         note_name(m, g, row->ref.name);
     change(m, at, state_of_item(m, g, row, gone, hash, ticket), fresh);
@@ -308,7 +312,9 @@ void memtable_add_trash(struct memtable *m, const struct trash_row *t)
 
 static void change_extra(struct memtable *m, unsigned kind, uint32_t db, struct member *x)
 {
-    x->group = &m->extra;
+    m->extra.era = &m->extra.first_era;
+    m->extra.first_era.group = &m->extra;
+    x->era = m->extra.era;
     x->state.link = (struct map_link){.hash = hash_extra(kind, db), .tag = kind};
     change(m, find_extra(m, kind, db), &x->state, false);
 }

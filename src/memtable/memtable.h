@@ -14,7 +14,8 @@
    the one that applies it (mem_apply, which only reads the states of rows).
 
    Orders (a hash's fields by ord, a sorted set's members by score, keys by seq ...) are built when a scan
-   first asks for one and kept up to date from then on; rows that are never scanned pay nothing. */
+   first asks for one and kept up to date from then on; rows that are never scanned pay nothing. Nor do those
+   of a list of which scans see a small part, which look at one place after the other. */
 #ifndef LARDER_MEMTABLE_MEMTABLE_H
 #define LARDER_MEMTABLE_MEMTABLE_H
 
@@ -130,8 +131,10 @@ void memtable_leave(struct memtable *m, mem_mark from, mem_mark to);
 struct order;
 struct mem_walk {
     const struct memtable *m;
-    const struct order *in; /* NULL: at its end */
+    const struct order *in; /* NULL: at its end, or from place to place */
     size_t leaf, i;         /* behind what a walk backward has yet to show */
+    int64_t place;          /* the next one to be looked at ... */
+    uint64_t places;        /* ... of so many */
     const void *query;      /* as given to memtable_walk_*: must outlive the walk */
     int order;
     bool backward;

@@ -17,7 +17,7 @@ enum { KIND_KEY = ITEM_TABLES, KIND_DB, KIND_NEXT_ID, KIND_RANGE };
 
    The numbers and bytes of a key's row stand right behind this, those of an item behind struct member. The
    link's tag says the rest: the TAG_* below, and how many bytes each number takes (state.c). But for links,
-   TAG_FRESH and, when a range has it, TAG_GONE a state never changes. */
+   TAG_FRESH and, when a range has it, TAG_GONE a state never changes. Nor does it when a shade has it. */
 struct state {
     struct map_link link; /* first */
 };
@@ -31,10 +31,24 @@ struct state {
 #define TAG_HOLES   0x800u /* of a key's row: `numbers` stands behind its value */
 #define TAG_WIDTHS  12     /* and from here on, two for each number */
 
+/* The states of a group that came between two ranges that shade it: each leads to its era, and by that to its
+   group. */
+struct era {
+    struct group *group;
+    struct era *older;
+    uint32_t number; /* from 0 on */
+};
+
+/* Places, of a group whose rows have places, at which all states of eras before one are gone. */
+struct shade {
+    int64_t min, max;
+    uint32_t before;
+};
+
 /* A row of a group: an item, or one of the few others. */
 struct member {
     struct state state; /* first */
-    struct group *group;
+    struct era *era;
     struct member *earlier, *later; /* in the order in which the rows came */
 };
 
@@ -53,6 +67,7 @@ struct range {
     struct state state; /* first */
     struct group *group;
     struct range *older; /* of the same group */
+    struct era *begins;  /* what it shades came before; NULL: it shades nothing */
     mem_mark mark;
     struct item_range what;
     char names[];
@@ -61,6 +76,8 @@ struct range {
 /* The rows that scans go through together: the items of one table and id, or all keys. */
 struct group {
     struct map_link link; /* first */
+    struct era first_era;
+    struct era *era; /* the newest */
     int64_t id;
     enum item_table table;
     uint32_t common; /* so many bytes all names begin with that have been here, as the sample does */
@@ -74,6 +91,10 @@ struct group {
     struct range *ranges;     /* the newest first */
     struct item_range *spans; /* their sum: none touches another, in order; names are the ranges' */
     uint32_t nspans, cap_spans;
+    struct shade *shades; /* none meets another, in order */
+    uint32_t nshades, cap_shades;
+    bool stale; /* a range was taken back: spans and shades have to be summed up again */
+    struct group *next_stale;
 };
 
 /* A change that may be undone. */
@@ -124,6 +145,7 @@ struct memtable {
     mem_mark left;    /* what is older is not here */
     size_t nrows, peak;
     size_t nranges;
+    struct group *stale;      /* the first group that is */
     struct mem_block *blocks; /* the open one first */
     struct mem_block *large;  /* one for each large state */
     char *free;
@@ -187,7 +209,8 @@ void state_item(const struct memtable *m, const struct state *s, struct mem_item
 struct slice state_name(const struct state *s);
 bool state_is_key(const struct state *s, uint32_t db, struct slice key);
 bool state_is_item(const struct state *s, const struct item_ref *ref);
-bool state_is_due(const struct state *s); /* of a key: in the order KEYS_DUE */
+int64_t state_place(const struct state *s); /* of an item without a name */
+bool state_is_due(const struct state *s);   /* of a key: in the order KEYS_DUE */
 
 /* Gives its memory back: nothing leads to it any more. */
 void state_give(struct memtable *m, struct state *s);
@@ -214,14 +237,42 @@ struct state *memtable_state(const struct memtable *m, const struct item_ref *re
 /* A row of a group goes from one state to another, or appears or disappears (NULL). */
 void orders_change(struct memtable *m, struct group *g, const struct state *from, const struct state *to);
 
+/* All rows of a group leave its orders that have places between two, both included. */
+void orders_cut(struct memtable *m, struct group *g, int64_t min, int64_t max);
+
 /* Gives the memory of all orders of a group back. */
 void orders_drop(struct memtable *m, struct group *g);
 
 /* ---- ranges.c ---- */
 
-/* Takes the newest range of its group back; and that a row has gone with it. */
+/* Takes the newest range of its group back, and that a row has gone with it; when all are back that shall be,
+   memtable_sum_ranges makes the groups true again. */
 void memtable_undo_range(struct memtable *m, struct state *s);
 void memtable_undo_hiding(struct memtable *m, struct state *s);
+void memtable_sum_ranges(struct memtable *m);
+
+/* Gives the memory back that a group has for them, of a group that has none. */
+void memtable_drop_sums(struct memtable *m, struct group *g);
+
+/* Whether a shade has the place of a state. */
+bool memtable_in_shade(const struct group *g, const struct state *s);
+
+static inline struct group *member_group(const struct state *s)
+{
+    return ((const struct member *)s)->era->group;
+}
+
+/* Of an item: whether a range of its own table came behind it that has its place. */
+static inline bool item_shaded(const struct state *s)
+{
+    const struct era *e = ((const struct member *)s)->era;
+    return e->number < e->group->era->number && memtable_in_shade(e->group, s);
+}
+
+static inline bool item_gone(const struct state *s)
+{
+    return (s->link.tag & TAG_GONE) || item_shaded(s);
+}
 
 /* Those before a mark are in the tables. */
 void memtable_leave_ranges(struct memtable *m, mem_mark to);

@@ -173,7 +173,7 @@ static bool belongs(const struct order *o, const struct state *v)
     if (!v)
         return false;
     if (!o->keys)
-        return !(v->link.tag & TAG_GONE) && (o->item_order != ITEMS_BY_EXPIRY || (v->link.tag & TAG_EXPIRES));
+        return !item_gone(v) && (o->item_order != ITEMS_BY_EXPIRY || (v->link.tag & TAG_EXPIRES));
     switch (o->key_order) {
     case KEYS_DUE:
         return state_is_due(v);
@@ -324,6 +324,46 @@ void orders_change(struct memtable *m, struct group *g, const struct state *from
     }
 }
 
+/* Of the rows of a leaf, those stay whose rank is outside. */
+static void cut_leaf(struct leaf *l, uint64_t low, uint64_t high)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < l->n; i++)
+        if (l->at[i].rank < low || l->at[i].rank > high)
+            l->at[n++] = l->at[i];
+    l->n = n;
+}
+
+/* Leaves are looked at by the rank of their first row, but for the two that the ends are in. */
+static void cut(struct memtable *m, struct order *o, uint64_t low, uint64_t high)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < o->n; i++) {
+        struct leaf_ref r = o->leaves[i];
+        bool below = i + 1 < o->n && o->leaves[i + 1].rank <= low;
+        bool inside = r.rank >= low && i + 1 < o->n && o->leaves[i + 1].rank <= high;
+        if (inside)
+            r.leaf->n = 0;
+        else if (!below && r.rank <= high)
+            cut_leaf(r.leaf, low, high);
+        if (r.leaf->n == 0) {
+            give_leaf(m, r.leaf);
+            continue;
+        }
+        r.rank = below || r.rank > high ? r.rank : r.leaf->at[0].rank;
+        o->leaves[n++] = r;
+    }
+    o->n = n;
+}
+
+void orders_cut(struct memtable *m, struct group *g, int64_t min, int64_t max)
+{
+    for (struct order *o = g->orders; o; o = o->other) {
+        assert(o->item_order == ITEMS_BY_POS); /* the only one that rows without names have */
+        cut(m, o, rank_of_number(min), rank_of_number(max));
+    }
+}
+
 void orders_drop(struct memtable *m, struct group *g)
 {
     for (struct order *o = g->orders, *other; o; o = other) {
@@ -456,13 +496,18 @@ static struct order *key_order(struct memtable *m, enum key_order order)
     return add_order(m, &m->keys, (struct order){.m = m, .keys = true, .key_order = order});
 }
 
+static struct order *built_order(const struct group *g, enum item_order order)
+{
+    struct order *o = g->orders;
+    while (o && o->item_order != order)
+        o = o->other;
+    return o;
+}
+
 static struct order *item_order(struct memtable *m, struct group *g, enum item_order order)
 {
-    for (struct order *o = g->orders; o; o = o->other) {
-        if (o->item_order == order)
-            return o;
-    }
-    return add_order(m, g, (struct order){.m = m, .item_order = order});
+    struct order *o = built_order(g, order);
+    return o ? o : add_order(m, g, (struct order){.m = m, .item_order = order});
 }
 
 /* ---- walking ---- */
@@ -543,13 +588,39 @@ bool mem_walk_key(struct mem_walk *w, struct mem_key *ret)
     return !behind;
 }
 
+/* How many places a scan has to look at, if that is less work than building an order. */
+static uint64_t few_places(const struct group *g, const struct item_scan *q)
+{
+    if (q->order != ITEMS_BY_POS || !q->has_min || !q->has_max || q->min > q->max || built_order(g, q->order))
+        return 0;
+    uint64_t places = (uint64_t)q->max - (uint64_t)q->min + 1;
+    return places <= g->count / 4 ? places : 0;
+}
+
 void memtable_walk_items(struct memtable *m, const struct item_scan *q, struct mem_walk *w)
 {
     assert(item_ordered(q->table, q->order));
     *w = (struct mem_walk){.m = m, .query = q, .order = (int)q->order, .backward = q->reverse};
     struct group *g = memtable_group(m, q->table, q->id);
-    if (g)
+    w->places = g ? few_places(g, q) : 0;
+    if (w->places)
+        w->place = q->reverse ? q->max : q->min;
+    else if (g)
         begin(item_order(m, g, q->order), w);
+}
+
+/* The next row of a walk from place to place. */
+static bool next_place(struct mem_walk *w, struct mem_item *ret)
+{
+    const struct item_scan *q = w->query;
+    struct item_ref ref = {.table = q->table, .id = q->id, .pos = w->place};
+    bool found = false;
+    for (; w->places && !found; w->places--) {
+        found = memtable_item(w->m, &ref, ret) && !ret->gone;
+        ref.pos += w->places == 1 ? 0 : w->backward ? -1 : 1;
+    }
+    w->place = ref.pos;
+    return found;
 }
 
 void memtable_due_rows(struct memtable *m, int64_t now, mem_id_fn *fn, void *arg)
@@ -569,6 +640,8 @@ void memtable_due_rows(struct memtable *m, int64_t now, mem_id_fn *fn, void *arg
 
 bool mem_walk_item(struct mem_walk *w, struct mem_item *ret)
 {
+    if (w->places)
+        return next_place(w, ret);
     const struct state *v = step(w);
     if (!v)
         return false;

@@ -291,7 +291,7 @@ struct state *state_of_item(struct memtable *m, struct group *g, const struct it
         x = (struct member *)pack_item(m, row, tag, name, value, since);
     }
     x->state.link.hash = hash;
-    x->group = g;
+    x->era = g->era;
     return &x->state;
 }
 
@@ -368,7 +368,7 @@ void state_key(const struct memtable *m, const struct state *s, struct mem_key *
 void state_item(const struct memtable *m, const struct state *s, struct mem_item *ret)
 {
     struct unpacking u = {s->link.tag, 0, body(s)};
-    const struct group *g = ((const struct member *)s)->group;
+    const struct group *g = member_group(s);
     struct item_row *i = &ret->row;
     bool named = item_named(g->table);
     uint64_t name = next(&u);
@@ -382,7 +382,7 @@ void state_item(const struct memtable *m, const struct state *s, struct mem_item
     i->ref.name = slice_of(u.at, named ? name : 0);
     i->value.p = u.at + i->ref.name.n;
     i->fresh = false;
-    ret->gone = s->link.tag & TAG_GONE;
+    ret->gone = item_gone(s);
     ret->fresh = s->link.tag & TAG_FRESH;
 }
 
@@ -409,12 +409,17 @@ bool state_is_key(const struct state *s, uint32_t db, struct slice key)
 
 bool state_is_item(const struct state *s, const struct item_ref *ref)
 {
-    if (state_kind(s) != (unsigned)ref->table || ((const struct member *)s)->group->id != ref->id)
+    if (state_kind(s) != (unsigned)ref->table || member_group(s)->id != ref->id)
         return false;
     if (item_named(ref->table))
         return slice_eq(state_name(s), ref->name);
+    return state_place(s) == ref->pos;
+}
+
+int64_t state_place(const struct state *s)
+{
     struct unpacking u = {s->link.tag, N_NAME, body(s)};
-    return zagzig(next(&u)) == ref->pos;
+    return zagzig(next(&u));
 }
 
 bool state_is_due(const struct state *s)
