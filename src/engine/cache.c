@@ -6,20 +6,24 @@
 #include "store/order.h"
 
 #define EVICT_STEPS 65536
-#define MOST_RANGES 256 /* that were forgotten, before the items in them are looked for */
+#define SHELVES     64 /* of ranges that were forgotten, by the id of their collection, ... */
+#define MOST_RANGES 32 /* ... each with the last so many */
 
 struct cache {
     struct map rows;
     size_t hand;
     size_t budget;
-    uint64_t changes; /* see cache_changes */
+    uint64_t changes;               /* see cache_changes */
+    struct shelf *shelves[SHELVES]; /* NULL: nothing was forgotten */
+    struct cache_stats stats;
+};
+
+struct shelf {
+    uint32_t stamp; /* how many have been forgotten: the last one is at stamp - 1, in a ring */
     struct forgotten {
         struct item_range what;
         char *names;
-    } ranges[MOST_RANGES]; /* the last ones that were forgotten ... */
-    size_t nranges;
-    uint32_t stamp; /* ... and how many have been */
-    struct cache_stats stats;
+    } ranges[MOST_RANGES];
 };
 
 struct cache *cache_new(size_t budget)
@@ -53,18 +57,19 @@ static void free_row(void *arg, struct map_link *l)
         item_free(item_of(l));
 }
 
-static void release_ranges(struct cache *c)
+static void free_shelf(struct shelf *s)
 {
-    for (size_t i = 0; i < c->nranges; i++)
-        mem_free(c->ranges[i].names);
-    c->nranges = 0;
+    for (size_t i = 0; s && i < MOST_RANGES; i++)
+        mem_free(s->ranges[i].names);
+    mem_free(s);
 }
 
 void cache_free(struct cache *c)
 {
     if (!c)
         return;
-    release_ranges(c);
+    for (size_t i = 0; i < SHELVES; i++)
+        free_shelf(c->shelves[i]);
     map_each(&c->rows, free_row, NULL);
     map_release(&c->rows);
     mem_free(c);
@@ -172,20 +177,34 @@ void cache_remove(struct cache *c, struct row *r)
 
 /* ---- items ---- */
 
-/* Whether a range was forgotten since a clean item came, and has it. Those that came before the first range
-   that is kept were looked at when that one was. */
+static struct shelf **shelf_of(struct cache *c, int64_t id)
+{
+    return &c->shelves[(uint64_t)id % SHELVES];
+}
+
+/* How many ranges have been forgotten where those of an item's collection are. */
+static uint32_t stamp_of(struct cache *c, const struct item *i)
+{
+    const struct shelf *s = i->link.tag == ITEM_TAG(ITEM_ZSET) ? *shelf_of(c, i->id) : NULL;
+    return s ? s->stamp : 0;
+}
+
+/* Whether a range was forgotten since a clean item came, and has it. When more came than are kept, nobody
+   knows: then it counts as forgotten, which costs a look into the tables and no walk through all items. */
 static bool is_forgotten(struct cache *c, struct item *i)
 {
-    bool gone = false;
-    if (i->dirty || i->change == c->stamp)
+    uint32_t stamp = stamp_of(c, i);
+    if (i->dirty || i->change == stamp)
         return false;
-    if (!i->absent && i->link.tag == ITEM_TAG(ITEM_ZSET)) {
+    uint32_t newer = stamp - i->change; /* the last so many came behind it */
+    bool gone = !i->absent && newer > MOST_RANGES;
+    if (!i->absent && !gone) {
+        const struct shelf *s = *shelf_of(c, i->id);
         struct item_row row = item_to_row(i);
-        size_t newer = c->stamp - i->change; /* the last so many came behind it */
-        for (size_t k = newer < c->nranges ? c->nranges - newer : 0; k < c->nranges && !gone; k++)
-            gone = item_in_range(&c->ranges[k].what, &row);
+        for (; newer > 0 && !gone; newer--)
+            gone = item_in_range(&s->ranges[(stamp - newer) % MOST_RANGES].what, &row);
     }
-    i->change = c->stamp;
+    i->change = stamp;
     return gone;
 }
 
@@ -214,7 +233,7 @@ static void count_item(struct cache *c, struct item *i)
 {
     if (i->dirty)
         return;
-    i->change = c->stamp;
+    i->change = stamp_of(c, i);
     c->stats.bytes += mem_size(i);
     c->stats.rows++;
 }
@@ -263,27 +282,14 @@ static void drop(struct cache *c, struct map_link **at)
     free_row(NULL, l);
 }
 
-/* Removes what was forgotten, so that no range has to be kept for it. */
-static void remove_forgotten(struct cache *c)
-{
-    for (size_t i = 0; i < map_buckets(&c->rows); i++) {
-        struct map_link **at = map_bucket(&c->rows, i);
-        while (*at) {
-            if ((*at)->tag >= ITEM_TAGS && is_forgotten(c, item_of(*at)))
-                drop(c, at);
-            else
-                at = &(*at)->next;
-        }
-    }
-    release_ranges(c);
-}
-
 void cache_forget_range(struct cache *c, const struct item_range *r)
 {
-    if (c->nranges == MOST_RANGES)
-        remove_forgotten(c);
+    struct shelf **at = shelf_of(c, r->id);
+    if (!*at)
+        *at = mem_zalloc(sizeof **at);
     char *names = mem_alloc(r->min_name.n + r->max_name.n + 1);
-    struct forgotten *own = &c->ranges[c->nranges++];
+    struct forgotten *own = &(*at)->ranges[(*at)->stamp % MOST_RANGES];
+    mem_free(own->names);
     *own = (struct forgotten){*r, names};
     own->what.min_name = slice_of(names, r->min_name.n);
     own->what.max_name = slice_of(names + r->min_name.n, r->max_name.n);
@@ -291,7 +297,7 @@ void cache_forget_range(struct cache *c, const struct item_range *r)
         memcpy(names, r->min_name.p, r->min_name.n);
     if (r->max_name.n)
         memcpy(names + r->min_name.n, r->max_name.p, r->max_name.n);
-    c->stamp++;
+    (*at)->stamp++;
 }
 
 void cache_evict(struct cache *c, size_t others)

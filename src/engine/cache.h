@@ -78,8 +78,8 @@ void cache_add_item(struct cache *c, struct item *i);
 void cache_replace_item(struct cache *c, struct item *old, struct item *fresh);
 void cache_remove_item(struct cache *c, struct item *i);
 
-/* Every clean item inside a range by score is here no more. Who is asked for finds that out: it costs the
-   same however many there are. */
+/* Every clean item inside a range by score is here no more. Who is asked for finds that out, so that it costs
+   the same however many there are; others of that collection may be found to be gone with them. */
 void cache_forget_range(struct cache *c, const struct item_range *r);
 
 /* ---- all ---- */
