@@ -136,7 +136,8 @@ def memory_and_start(options):
         peak = server.rss()
         server.stop()
         started = server.start()
-        return {"keys": count, "rss_mb": peak / 2**20, "cache_memory_mb": 256, "start_seconds": started,
+        options_mb = [int(server.command("CONFIG", "GET", name).split(b"\r\n")[-2]) / 2**20 for name in ("cache-memory", "journal-max")]
+        return {"keys": count, "rss_mb": peak / 2**20, "options_mb": options_mb, "start_seconds": started,
                 "rss_after_start_mb": server.rss() / 2**20}
     finally:
         server.remove()
@@ -209,8 +210,8 @@ def markdown(report):
         lines += scale_bench.markdown(report["scale"])
     m = report.get("memory")
     if m:
-        lines += ["", f"Memory: {m['keys']:,} keys of 100 bytes loaded with cache-memory {m['cache_memory_mb']} MB: {m['rss_mb']:.0f} MB "
-                  f"resident. Start on that file: {m['start_seconds']:.2f} s."]
+        lines += ["", f"Memory: {m['keys']:,} keys of 100 bytes loaded: {m['rss_mb']:.0f} MB resident; cache-memory and journal-max are "
+                  f"{sum(m['options_mb']):.0f} MB. Start on that file: {m['start_seconds']:.2f} s."]
     s = report.get("sweep")
     if s:
         lines += ["", f"Sweep: {s['keys']:,} keys that expire in the same second are gone after {s['seconds']:.0f} s; GET p99 meanwhile "
