@@ -13,7 +13,8 @@
 #include "store/replicated.h"
 #include "store/store.h"
 
-#define FEW_ROWS 8 /* under light load: that many cost about as much in the tables as in the journal */
+#define OFTEN_MS 1000 /* under load tables are so far behind, if passes are brief */
+#define FEW_ROWS 8    /* under light load: that many cost about as much in the tables as in the journal */
 
 static struct store_options store_options(const struct config *c)
 {
@@ -48,9 +49,11 @@ static enum status open_store(const struct config *c, struct sessions *s, bool j
 {
     struct store_options options = store_options(c);
     const struct journal_options journal = {.max_bytes = c->journal_max,
+                                            .loan_bytes = remote_is_url(c->store) ? 0 : c->journal_loan,
                                             .log_max = c->log_max,
                                             .wal_max = c->wal_max,
                                             .lag_ms = (uint32_t)c->apply_lag_ms,
+                                            .often_ms = OFTEN_MS,
                                             .few_rows = FEW_ROWS,
                                             .lock_ms = (uint32_t)c->busy_timeout_ms,
                                             .away_ms = (uint32_t)c->store_timeout_ms};

@@ -71,6 +71,7 @@ struct config {
     uint64_t store_wait_ms;
     bool accept_untested;
     uint64_t journal_max;
+    uint64_t journal_loan; /* what the cache of rows lends beyond that */
     uint64_t log_max, wal_max;
     int64_t shutdown_timeout_ms;
     uint64_t apply_lag_ms;
@@ -183,7 +184,8 @@ void config_release(struct config *c);
 bool config_given(const struct config *c, const char *name);
 
 /* When all sources were read: what was not given of cache-memory, journal-max and page-cache gets its part of
-   memory. They do not count as given. */
+   memory, and the cache lends the journal a part of its own if neither has a size of its own. They do not
+   count as given. */
 void config_share_memory(struct config *c);
 
 /* Sets one option from text; on failure nothing changes. origin: "--port", "LARDER_PORT" or "larder.conf:12";

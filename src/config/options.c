@@ -217,7 +217,9 @@ static const struct option options[] = {
     {.name = "memory", .kind = OPT_SIZE, AT(memory), .initial = "512mb", .min = MB, .max = INT64_MAX, .group = DATABASE,
      .accepts = SIZE_FORM ", at least 1mb",
      .summary = "What cache-memory, journal-max and page-cache take together, where they are not given themselves.",
-     .comment = "Ten parts of sixteen are for cache-memory, five for journal-max and one for page-cache."},
+     .comment = "Ten parts of sixteen are for cache-memory, five for journal-max and one for page-cache. When neither of the first "
+                "two is given, and the database is a SQLite file, the cache gives up to six of its parts to rows that wait for "
+                "the tables, while they need them."},
     {.name = "journal-max", .kind = OPT_SIZE, .unset = true, AT(journal_max), .initial = "160mb", .max = INT64_MAX, .group = DATABASE,
      .accepts = SIZE_FORM ", 0 for no journal",
      .summary = "How much memory rows may take that were written and are not in the tables yet.",
@@ -240,12 +242,13 @@ static const struct option options[] = {
      .summary = "While SQLite's own log (-wal) is larger, nothing is brought into the tables.",
      .comment = "It cannot start over while another process reads an old state of the database. Until that ends, what is "
                 "written stays in journal-max and log-max."},
-    {.name = "apply-lag", .kind = OPT_DURATION, AT(apply_lag_ms), .initial = "10s", .max = INT32_MAX,
+    {.name = "apply-lag", .kind = OPT_DURATION, AT(apply_lag_ms), .initial = "60s", .max = INT32_MAX,
      .group = DATABASE,
      .accepts = TIME_FORM,
      .summary = "How long the tables may be behind what was written.",
-     .comment = "For those who read the tables with SQL. Under light load they are always current. A longer time makes writing "
-                "many keys at random cheaper: more of them share a page."},
+     .comment = "For those who read the tables with SQL. Under light load they are current, and about a second behind as long as "
+                "bringing rows in takes no more than a twentieth of the time. A longer time makes writing many keys at random "
+                "cheaper: more of them share a page."},
     {.name = "cache-memory", .kind = OPT_SIZE, .live = true, .unset = true, AT(cache_memory), .initial = "320mb", .max = INT64_MAX,
      .group = DATABASE,
      .accepts = SIZE_FORM,

@@ -156,12 +156,13 @@ bool engine_counts(const struct engine *e, uint32_t db, int64_t *ret_keys, int64
 /* ---- a batch ---- */
 
 /* Rows and what memory knows of collections share one budget; memos cannot take more than half of it. What
-   the store keeps until it is in the tables is bounded by journal-max. */
+   the store keeps until it is in the tables is bounded by journal-max, and by what it may borrow here. */
 void engine_keep_budget(struct engine *e)
 {
     struct view *v = &e->view;
-    memos_trim(&v->memos, cache_budget(v->cache) / 2);
-    cache_evict(v->cache, v->memos.bytes);
+    size_t budget = cache_budget(v->cache), lent = e->progress.borrowed;
+    memos_trim(&v->memos, lent < budget ? (budget - lent) / 2 : 0);
+    cache_evict(v->cache, v->memos.bytes + lent);
 }
 
 /* Whatever memory remembers may be wrong: the tables hold what it does not know of. */
@@ -497,6 +498,11 @@ bool engine_settled(const struct engine *e, int64_t ticket)
 bool engine_full(const struct engine *e)
 {
     return e->progress.full;
+}
+
+bool engine_stops(const struct engine *e)
+{
+    return e->progress.stops;
 }
 
 void engine_on_progress(struct engine *e, store_wake_fn *fn, void *arg)

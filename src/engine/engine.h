@@ -149,9 +149,10 @@ int64_t engine_durable(const struct engine *e);
    nothing in the end. */
 bool engine_settled(const struct engine *e, int64_t ticket);
 
-/* Whether commands that write should wait, because the store does not keep up. As of the last
-   engine_progress. */
+/* Whether commands that write should wait, because the store does not keep up: those of clients that write
+   much, and those of all. As of the last engine_progress. */
 bool engine_full(const struct engine *e);
+bool engine_stops(const struct engine *e);
 
 /* Whether the last attempt to write failed, and none has worked since. */
 bool engine_cannot_write(const struct engine *e);

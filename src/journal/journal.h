@@ -110,13 +110,15 @@
 #include "store/store.h"
 
 struct journal_options {
-    uint64_t max_bytes; /* of memory for rows that are not in the tables yet; 0: every commit goes there */
-    uint64_t log_max;   /* SQLite: of the log beside the database; 0: no bound */
-    uint64_t wal_max;   /* SQLite: while its own log is larger, nothing comes into the tables; 0: no bound */
-    uint32_t lag_ms;    /* how long the tables may be behind */
-    uint32_t few_rows;  /* when nothing waits, up to so many go straight into the tables */
-    uint32_t lock_ms;   /* how long commits wait for a lock that another process holds ... */
-    uint32_t away_ms;   /* ... and for a database server that cannot be reached */
+    uint64_t max_bytes;  /* of memory for rows that are not in the tables yet; 0: every commit goes there */
+    uint64_t loan_bytes; /* and so much more, which who caches rows gives up (store_progress.borrowed) */
+    uint64_t log_max;    /* SQLite: of the log beside the database; 0: no bound */
+    uint64_t wal_max;    /* SQLite: while its own log is larger, nothing comes into the tables; 0: no bound */
+    uint32_t lag_ms;     /* how long the tables may be behind ... */
+    uint32_t often_ms;   /* ... and how long they are if it costs little; 0: no less than they may */
+    uint32_t few_rows;   /* when nothing waits, up to so many go straight into the tables */
+    uint32_t lock_ms;    /* how long commits wait for a lock that another process holds ... */
+    uint32_t away_ms;    /* ... and for a database server that cannot be reached */
 };
 
 /* Opens the database as store_open does, with a journal and a thread that writes: commits become durable

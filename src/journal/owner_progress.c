@@ -12,11 +12,24 @@
 
 /* ---- room ---- */
 
+/* All memory that there is for memtables, with what a cache lends. */
+static size_t memory_max(const struct journal_store *s)
+{
+    return s->options.max_bytes ? s->options.max_bytes + s->options.loan_bytes : 0;
+}
+
+/* What the active memtable takes, with its part of the room in which one of the two is sorted. */
+static size_t active_memory(const struct journal_store *s)
+{
+    struct memtable_stats stats = memtable_stats(active(s));
+    return stats.bytes + stats.rows * MEM_APPLY_ROW / 2;
+}
+
 /* Whether the active memtable is as large as it may become before it is frozen: of the two that there are at
    most, each may take half of the memory. */
 static bool is_large(const struct journal_store *s)
 {
-    size_t half = s->options.max_bytes / 2, memory = memtable_stats(active(s)).bytes;
+    size_t half = memory_max(s) / 2, memory = active_memory(s);
     bool by_rows = s->owner.active_bytes >= half && (!s->redo || half < SMALL_MEMORY);
     return half && (by_rows || (memory >= half && memory >= SMALL_MEMORY));
 }
@@ -25,8 +38,8 @@ static bool is_large(const struct journal_store *s)
    of the memory, and of half of the log. */
 static double filled(struct journal_store *s)
 {
-    double half = (double)s->options.max_bytes / 2, log = (double)s->options.log_max / 2;
-    double memory = (double)memtable_stats(active(s)).bytes / (half < SMALL_MEMORY ? SMALL_MEMORY : half);
+    double half = (double)memory_max(s) / 2, log = (double)s->options.log_max / 2;
+    double memory = (double)active_memory(s) / (half < SMALL_MEMORY ? SMALL_MEMORY : half);
     double logged = log > 0 ? (double)locked(s)->log.bytes / log : 0;
     if ((half < SMALL_MEMORY || !s->redo) && (double)s->owner.active_bytes / half > memory)
         memory = (double)s->owner.active_bytes / half;
@@ -45,12 +58,15 @@ static bool full(struct journal_store *s)
     return s->owner.layers.mem[1] && (is_large(s) || log_is_half(s));
 }
 
-/* Whether writers wait: as above, or because they would fill it before the other is applied (throttle.h). */
-static bool waits(struct journal_store *s)
+typedef bool throttle_fn(const struct throttle *t, double filled, int64_t now);
+
+/* Whether writers wait: as above, or because they would fill it before the other is applied (throttle.h);
+   says: what decides that, for those who write much or for all. */
+static bool waits(struct journal_store *s, throttle_fn *says)
 {
     if (!(s->redo || s->third) || !s->owner.layers.mem[1])
         return full(s);
-    return full(s) || throttle_waits(&locked(s)->throttle, filled(s), clock_mono_us());
+    return full(s) || says(&locked(s)->throttle, filled(s), clock_mono_us());
 }
 
 bool owner_no_room(struct journal_store *s)
@@ -117,7 +133,7 @@ static void retire(struct journal_store *s)
     o->first_seq = o->frozen_seq;
     o->layers.mem[1] = NULL;
     throttle_end(&locked(s)->throttle, clock_mono_us());
-    if (o->spare || stats.bytes + stats.spare > s->options.max_bytes)
+    if (o->spare || stats.bytes + stats.spare > memory_max(s))
         memtable_free(m);
     else
         o->spare = memtable_renew(m, stats.peak);
@@ -126,9 +142,9 @@ static void retire(struct journal_store *s)
 static void drop_spare(struct journal_store *s)
 {
     struct journal_owner *o = &s->owner;
-    if (!o->spare || o->last_ticket != locked(s)->durable ||
-        clock_mono_us() - o->committed_us <= KEEP_SPARE_US)
+    if (o->last_ticket != locked(s)->durable || clock_mono_us() - o->committed_us <= KEEP_SPARE_US)
         return;
+    memtable_trim(active(s));
     memtable_free(o->spare);
     o->spare = NULL;
 }
@@ -256,16 +272,34 @@ int64_t owner_durable(struct store *base)
     return ticket;
 }
 
+/* What a memtable takes, with its part of the room for sorting, and what it has taken before and keeps: all
+   of it is memory that others cannot have, so that what is borrowed does not go up and down with each pass.
+ */
+static size_t taken(const struct memtable *m)
+{
+    struct memtable_stats stats = m ? memtable_stats(m) : (struct memtable_stats){0};
+    return stats.bytes + stats.spare + stats.rows * MEM_APPLY_ROW / 2;
+}
+
+static size_t borrowed(const struct journal_owner *o, const struct journal_options *j)
+{
+    size_t all = taken(o->layers.mem[0]) + taken(o->layers.mem[1]) + taken(o->spare);
+    return j->loan_bytes && all > j->max_bytes ? all - j->max_bytes : 0;
+}
+
 static void tell_progress(struct journal_store *s, struct store_progress *ret)
 {
     const struct journal_shared *l = locked(s);
     const struct journal_failures *f = &l->failures;
+    bool refused = f->stuck != ST_OK || f->failing != ST_OK, slow = !refused && waits(s, throttle_waits);
     *ret = (struct store_progress){
         .durable = durable(s),
-        .full = waits(s) && f->stuck == ST_OK && f->failing == ST_OK, /* else they are refused */
+        .full = slow,
+        .stops = slow && waits(s, throttle_stops),
         .locked = l->locked,
         .failing = f->failing != ST_OK || (owner_no_room(s) && f->stuck != ST_OK),
         .first_seq = s->owner.first_seq,
+        .borrowed = borrowed(&s->owner, &s->options),
     };
 }
 

@@ -1,8 +1,9 @@
 #include "journal/throttle.h"
 
-#define FREE       0.125 /* so much is free from the beginning on: short bursts do not wait */
-#define FIRST_ROW  10.0  /* what a row takes, in us, before any was seen */
-#define KNOWN_PART 0.8   /* of a phase without rows: beyond this its end is uncertain */
+#define FREE       0.125  /* so much is free from the beginning on: short bursts do not wait */
+#define RESERVE    0.0625 /* and so much is for those who write little */
+#define FIRST_ROW  10.0   /* what a row takes, in us, before any was seen */
+#define KNOWN_PART 0.8    /* of a phase without rows: beyond this its end is uncertain */
 
 static double average(double before, double now)
 {
@@ -111,9 +112,17 @@ double throttle_over(const struct throttle *t, int64_t now)
     return all > 0 ? over / all : 1;
 }
 
+static double most_filled(const struct throttle *t, int64_t now)
+{
+    return FREE + (1 - FREE - RESERVE) * throttle_over(t, now);
+}
+
 bool throttle_waits(const struct throttle *t, double filled, int64_t now)
 {
-    if (t->phase == THROTTLE_IDLE)
-        return false;
-    return filled >= 1 || filled > FREE + (1 - FREE) * throttle_over(t, now);
+    return t->phase != THROTTLE_IDLE && filled > most_filled(t, now);
+}
+
+bool throttle_stops(const struct throttle *t, double filled, int64_t now)
+{
+    return t->phase != THROTTLE_IDLE && (filled >= 1 || filled > most_filled(t, now) + RESERVE);
 }

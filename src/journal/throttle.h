@@ -3,7 +3,8 @@
    While the frozen memtable is brought into the tables the active one fills. Were it filled as fast as
    clients can, nothing could be written from then to the end of the pass, which may take seconds. So the
    share of the active one that is filled may be no more than the share of the pass that is over, and a bit. A
-   writer that comes too early waits some milliseconds, however long the pass takes.
+   writer that comes too early waits some milliseconds, however long the pass takes. A part of the room is
+   kept for those who write little: they do not wait while it lasts, whatever others do.
 
    How far a pass is is told by the rows that are in, and in between by what a row took in the passes before.
    What is not rows has its time of the last pass: the wait for the checkpoint before it and sorting, and its
@@ -51,5 +52,8 @@ double throttle_over(const struct throttle *t, int64_t now);
 
 /* Whether writers wait. filled: the share of what may be written before the pass has ended, 1: all of it. */
 bool throttle_waits(const struct throttle *t, double filled, int64_t now);
+
+/* Whether also those wait who write little. */
+bool throttle_stops(const struct throttle *t, double filled, int64_t now);
 
 #endif

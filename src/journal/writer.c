@@ -7,6 +7,7 @@
 
 #define QUIET_US       10000   /* without a group for so long, what is left is applied ... */
 #define SCAN_US        200000  /* ... and without a scan */
+#define PASS_SHARE     20      /* frequent passes take no more than this part of the time */
 #define WRITE_EVERY_US 100000  /* between two groups that no reply waits for */
 #define LOOK_US        1000000 /* how often the connection to a server is looked at */
 #define SYNC_US        1000000 /* how long a server's commit that was not waited for may stay unsynced */
@@ -44,6 +45,17 @@ static int64_t group_due(struct journal_store *s)
     return due > retry ? due : retry;
 }
 
+/* How long changes wait while more of them come. Passes that take little of the time may be frequent; the
+   others wait for half of what the tables may be behind, the other half is for the pass: the more rows it
+   has, the less a row costs. */
+static int64_t longest_wait(struct journal_store *s)
+{
+    const struct journal_passes *p = &locked(s)->passes;
+    int64_t most = (int64_t)s->options.lag_ms * 500, often = (int64_t)s->options.often_ms * 1000;
+    int64_t cheap = (p->us + p->settle_us) * PASS_SHARE;
+    return often ? earlier(most, cheap > often ? cheap : often) : most;
+}
+
 /* When the owner is to be asked to freeze the active memtable. */
 static int64_t freeze_due(struct journal_store *s)
 {
@@ -64,7 +76,7 @@ static int64_t freeze_due(struct journal_store *s)
     int64_t scanned = atomic_load_explicit(&s->atomics.scanned_us, memory_order_relaxed) + SCAN_US;
     if (scanned > quiet)
         quiet = scanned;
-    return earlier((s->redo ? l->active_us : l->behind_us) + (int64_t)s->options.lag_ms * 500, quiet);
+    return earlier((s->redo ? l->active_us : l->behind_us) + longest_wait(s), quiet);
 }
 
 static bool outsized_is_frozen(struct journal_store *s)

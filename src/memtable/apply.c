@@ -25,6 +25,7 @@ struct place {
     uint64_t rank;
     const struct state *s;
 };
+_Static_assert(sizeof(struct place) == MEM_APPLY_ROW, "what is said of a row's room");
 
 struct mem_apply {
     const struct memtable *m;

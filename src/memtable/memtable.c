@@ -378,6 +378,11 @@ struct memtable *memtable_renew(struct memtable *m, size_t likely_rows)
     return m;
 }
 
+void memtable_trim(struct memtable *m)
+{
+    memtable_drop_spare(m, SIZE_MAX);
+}
+
 void memtable_free(struct memtable *m)
 {
     if (!m)

@@ -36,6 +36,9 @@ void memtable_free(struct memtable *m);
    little by little. m may be NULL. */
 struct memtable *memtable_renew(struct memtable *m, size_t likely_rows);
 
+/* Gives all memory of an earlier round back that has not been needed. */
+void memtable_trim(struct memtable *m);
+
 struct memtable_stats {
     size_t rows;  /* that have a state here, gone ones included */
     bool empty;   /* no row, no range, no trash, no database, no next id */
@@ -153,7 +156,8 @@ void memtable_due_rows(struct memtable *m, int64_t now, mem_id_fn *fn, void *arg
 
 /* Hands out everything a table holds, in the order of the tables' trees: keys that are in the tables by seq,
    fresh ones by (db, key), then items by table, id and name, position or, of a hash, number. Runs on the
-   applier's thread. Beside the table it takes 16 bytes a row, and what a slice takes. */
+   applier's thread. Beside the table it takes MEM_APPLY_ROW bytes a row, and what a slice takes. */
+#define MEM_APPLY_ROW 16
 struct mem_apply;
 struct mem_apply *mem_apply_new(const struct memtable *m);
 void mem_apply_free(struct mem_apply *a);

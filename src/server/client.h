@@ -113,6 +113,7 @@ struct client_progress {
     bool exec_chose; /* RESP: the last to change its database was EXEC */
     size_t done;     /* input that was run */
     int64_t pause_until_us; /* when a command that waits for the end of a pause gives up; 0: never */
+    int64_t paid_us;        /* until when what it wrote counts as much (transaction.c) */
     int64_t stale_from_us; /* when a read that waits for a database with what it has seen gives up; 0: none */
     int64_t block_until_us; /* when a blocking command gives up; 0: never */
     int64_t queued_us;      /* HTTP: when the oldest request that has not run was whole; 0: there is none */

@@ -20,6 +20,10 @@
 #define ALONE_US    5000 /* without a command of any other client, the only one is alone ... */
 #define ALONE_CALLS 64   /* ... unless it has sent more: the rest of them can be read meanwhile */
 
+#define WRITE_US       20000    /* a client that writes more often than that, on average ... */
+#define OWES_LITTLE_US 200000   /* ... but for some writes in a row ... */
+#define OWES_MOST_US   10000000 /* ... writes much, and has done so for so long afterwards */
+
 #define LOCK_RETRY_US 5000 /* between two tries to get a lock that another process holds */
 
 /* How many calls ahead keys are fetched, in two steps. */
@@ -32,6 +36,20 @@
 
 /* ---- calls ---- */
 
+/* A write is paid for with time. Who owes much writes much: those wait when the store is behind, the others
+   only when there is no room left. */
+static void pay_for_write(struct worker *w, struct client *c)
+{
+    int64_t now = worker_now(w), from = c->run.paid_us > now ? c->run.paid_us : now;
+    c->run.paid_us = from + WRITE_US < now + OWES_MOST_US ? from + WRITE_US : now + OWES_MOST_US;
+}
+
+static bool store_is_full(struct worker *w, const struct client *c)
+{
+    const struct engine *e = w->executor.engine;
+    return engine_full(e) && (engine_stops(e) || c->run.paid_us - worker_now(w) > OWES_LITTLE_US);
+}
+
 static bool has_to_wait(struct worker *w, const struct batch_call *call)
 {
     bool full = engine_full(w->executor.engine);
@@ -40,7 +58,7 @@ static bool has_to_wait(struct worker *w, const struct batch_call *call)
     if (call->deadline_us && worker_now(w) >= call->deadline_us)
         return false;
     bool may_write = call->client->protocol->may_write(call);
-    return (may_write && (w->lock_since_us || full)) ||
+    return (may_write && (w->lock_since_us || store_is_full(w, call->client))) ||
            executor_paused(&w->executor, may_write, worker_now(w));
 }
 
@@ -95,6 +113,8 @@ static void run_call(struct worker *w, const struct batch_call *call, struct tra
     if (c->session.state.answered)
         block_forget_answer(&w->executor, &c->session);
     c->run.done = call->end;
+    if (result.ticket)
+        pay_for_write(w, c);
     if (c->out.len != start)
         hold_reply(w, call, start, &result);
     if (w->legs.on && result.token)

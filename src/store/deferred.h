@@ -9,7 +9,9 @@ struct store_progress {
     int64_t durable;   /* every change set up to this ticket is as durable as the durability says */
     int64_t first_seq; /* provisional ones below it belong to rows that are in the table by now */
     size_t memory;     /* that the store takes for what is not in the tables yet */
-    bool full;         /* too much waits to be brought into the tables: a writer waits */
+    size_t borrowed;   /* so much of it, and of what is kept for that, a cache of rows has to do without */
+    bool full;         /* too much waits to be brought into the tables: who writes much waits ... */
+    bool stops;        /* ... and so does every writer */
     bool locked;       /* another process holds the database's lock: a writer waits */
     bool failing;      /* what was committed cannot be written, which is tried again: a writer is refused */
 };

@@ -75,10 +75,9 @@ static void use_failing_files(void)
 
 /* ---- opening ---- */
 
-static void open_as(enum durability d)
+static void open_with(enum durability d, struct journal_options j)
 {
     struct store_options o = options();
-    struct journal_options j = {.max_bytes = journal_max, .log_max = LOG_MAX, .lag_ms = 60000};
     struct store *inner = NULL, *reader = NULL;
     struct journal_past past = {0};
     o.durability = d;
@@ -100,6 +99,11 @@ static void open_as(enum durability d)
         exit(EXIT_FAILURE);
     /* No moment is quiet enough for a pass that nobody has asked for. */
     atomic_store(&journal_store_of(s)->atomics.scanned_us, INT64_MAX / 2);
+}
+
+static void open_as(enum durability d)
+{
+    open_with(d, (struct journal_options){.max_bytes = journal_max, .log_max = LOG_MAX, .lag_ms = 60000});
 }
 
 static void close_store(void)
@@ -564,9 +568,55 @@ static void a_large_change_set_that_fails_is_undone(void)
     close_store();
 }
 
+/* ---- memory ---- */
+
+#define OWN  ((size_t)4 << 20)
+#define LOAN ((size_t)4 << 20)
+#define ROW  2048
+
+/* Rows until so many bytes of memory are taken; the last progress. */
+static struct store_progress fill_to(size_t memory)
+{
+    static char value[ROW];
+    static int i;
+    struct store_progress p = {0};
+    while (p.memory < memory) {
+        if (put_bytes(++i, slice_of(value, sizeof value)) != ST_OK || store_progress(s, &p, &err) != ST_OK) {
+            FAIL(err.text);
+            break;
+        }
+    }
+    return p;
+}
+
+/* What two memtables take beyond journal-max is told, for as long as they take it. Nothing leaves them while
+   a sync stands still. */
+static void what_is_borrowed_is_told(void)
+{
+    open_with(DURABILITY_EVERYSEC,
+              (struct journal_options){.max_bytes = OWN, .loan_bytes = LOAN, .lag_ms = 60000});
+    atomic_store(&sync_waits, true);
+    struct store_progress p = fill_to(OWN / 2);
+    CHECK(p.borrowed == 0 && !p.full);
+    p = fill_to(OWN + LOAN / 2);
+    CHECK(p.borrowed >= LOAN / 2 && p.borrowed < LOAN && p.full);
+    p = fill_to(OWN + LOAN - ROW);
+    CHECK(p.full && p.stops && p.borrowed <= LOAN + LOAN / 4);
+    atomic_store(&sync_waits, false);
+    CHECK_OK(store_sync(s, &err), &err);
+    int64_t end = clock_mono_us() + PATIENCE_US;
+    while (p.borrowed && clock_mono_us() < end) {
+        pause_a_moment();
+        CHECK_OK(store_progress(s, &p, &err), &err);
+    }
+    CHECK_EQ(p.borrowed, 0);
+    close_store();
+}
+
 int main(void)
 {
     use_failing_files();
+    IN_NEW_PLACE(what_is_borrowed_is_told);
     IN_NEW_PLACE(a_group_is_one_write_and_one_sync);
     IN_NEW_PLACE(a_failed_sync_undoes);
     IN_NEW_PLACE(a_full_disk_undoes);

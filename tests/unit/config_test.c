@@ -122,12 +122,14 @@ static void memory_is_shared(void)
     check_value(&c, "cache-memory", true, "320mb");
     check_value(&c, "journal-max", true, "160mb");
     check_value(&c, "page-cache", true, "32mb");
+    CHECK_EQ(c.journal_loan, 192 << 20);
     CHECK_OK(set(&c, "memory", "1gb", "test", &err), &err);
     CHECK_OK(set(&c, "journal-max", "0", "test", &err), &err);
     config_share_memory(&c);
     check_value(&c, "cache-memory", true, "640mb");
     check_value(&c, "journal-max", true, "0");
     check_value(&c, "page-cache", true, "64mb");
+    CHECK_EQ(c.journal_loan, 0);
     CHECK(!config_given(&c, "cache-memory") && config_given(&c, "journal-max"));
     CHECK_OK(set(&c, "memory", "100gb", "test", &err), &err);
     CHECK_OK(set(&c, "cache-memory", "1mb", "test", &err), &err);

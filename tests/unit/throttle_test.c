@@ -107,6 +107,28 @@ static void light_load_never_waits(void)
     CHECK(!throttle_waits(&w.t, 0.99, w.now)); /* what is full is frozen at once */
 }
 
+/* Those who write little have a part of the room to themselves: it lasts while all others wait, and what is
+   full is full for everybody. */
+static void who_writes_little_goes_first(void)
+{
+    struct throttle t = {0};
+    throttle_freeze(&t, 100000, 0);
+    throttle_begin(&t, 0);
+    throttle_step(&t, 50000, 500 * MS);
+    double waits = 0, stops = 0;
+    while (!throttle_waits(&t, waits, 500 * MS))
+        waits += 0.001;
+    while (!throttle_stops(&t, stops, 500 * MS))
+        stops += 0.001;
+    CHECK(stops - waits > 0.05 && stops < 0.75);
+    throttle_step(&t, 100000, 1000 * MS);
+    throttle_commit(&t, 1000 * MS);
+    CHECK(throttle_waits(&t, 0.99, 1000 * MS) && !throttle_stops(&t, 0.99, 1000 * MS));
+    CHECK(throttle_stops(&t, 1, 1000 * MS));
+    throttle_end(&t, 1000 * MS);
+    CHECK(!throttle_stops(&t, 1, 1000 * MS));
+}
+
 /* One that is undone counts from the beginning; one that stands still lets nobody in for ever. */
 static void what_is_undone_begins_again(void)
 {
@@ -130,6 +152,7 @@ int main(int argc, char **argv)
     RUN(overload_is_spread);
     RUN(a_slower_pass_is_no_standstill);
     RUN(light_load_never_waits);
+    RUN(who_writes_little_goes_first);
     RUN(what_is_undone_begins_again);
     return check_done();
 }
