@@ -28,7 +28,7 @@ static struct redo_files failing;
 static atomic_int write_errno, sync_errno; /* of every call; 0: it works */
 static atomic_int syncs, writes;           /* that worked */
 static atomic_bool sync_waits, sync_is_in; /* a sync stands still; one does */
-static pthread_t syncer;                   /* the thread that has synced last */
+static _Atomic pthread_t syncer;           /* the thread that has synced last */
 
 static ssize_t try_write(int fd, const struct iovec *v, int n, uint64_t at)
 {
@@ -59,7 +59,7 @@ static int try_sync(int fd)
         errno = e;
         return -1;
     }
-    syncer = pthread_self();
+    atomic_store(&syncer, pthread_self());
     atomic_fetch_add(&syncs, 1);
     return sound->sync(fd);
 }
