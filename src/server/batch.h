@@ -32,6 +32,7 @@ struct batch_call {
     uint8_t mode;        /* ... in this one of enum read_mode */
     int64_t as_of_us;    /* from memory: what it reads is true as of then */
     int64_t deadline_us; /* from then on it runs, and says that it is too late, rather than wait; 0: none */
+    bool writes;         /* it may */
     bool keyed;          /* names a key ... */
     bool one_row;        /* ... and hardly asks for anything but its row */
     struct prefetch key; /* ... that the view prefetches */
@@ -46,6 +47,8 @@ struct batch {
     struct arena arena; /* of the argvs */
     bool write;         /* a call may write */
     bool placed;        /* a call's answer tells where it was */
+    uint32_t *claimed;  /* of struct workers' claims, those that are this batch's */
+    size_t nclaimed, cap_claimed;
     /* Running it (transaction.h). */
     size_t at;     /* the calls before this one have been run for good */
     size_t now;    /* this one runs */

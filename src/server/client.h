@@ -139,14 +139,16 @@ struct client {
     struct client_route route;
     struct client *prev, *next; /* in the list of its state */
     /* True or not in any state. */
-    bool in_batch; /* in batch->clients: calls of the batch point into its input, which stays where it is */
-    bool eof;      /* the peer has sent its last byte */
-    bool broken;   /* the parser found an error, which is on its way to the client */
-    bool unread;   /* in worker->unread: it is read from when the pending batch has ended */
-    bool to_flush; /* in worker->flush */
-    bool kept;     /* in worker->undo */
-    bool bound;    /* while busy.c looks: it has a call in the running transaction */
-    bool declared; /* a call of the batch has declared keys */
+    bool in_batch;   /* in batch->clients: calls of the batch point into its input, which stays where it is */
+    bool eof;        /* the peer has sent its last byte */
+    bool broken;     /* the parser found an error, which is on its way to the client */
+    bool unread;     /* in worker->unread: it is read from when the pending batch has ended */
+    bool to_flush;   /* in worker->flush */
+    bool kept;       /* in worker->undo */
+    bool bound;      /* while busy.c looks: it has a call in the running transaction */
+    bool declared;   /* a call of the batch has declared keys */
+    bool met;        /* while gather_apart looks: a call of it wants a key that another worker has claimed */
+    uint8_t put_off; /* so many batches in a row it has left because of that */
     struct event block_event; /* the end of a blocking command's patience */
     /* Input. */
     struct buf in;

@@ -148,6 +148,7 @@ void client_leave_batch(struct client *c)
 void client_batch_done(struct client *c)
 {
     c->in_batch = c->declared = false;
+    c->put_off = 0;
     if (c->eof)
         client_touch(c);
     if (client_batched(c)) {

@@ -8,6 +8,7 @@
 #include "server/worker_internal.h"
 
 #define CLIENT_CALLS 1000 /* of one client in a turn */
+#define PUT_OFF_MOST 3    /* batches that a client leaves in a row */
 #define AHEAD_ROWS   4096 /* that are read ahead in a slice */
 
 void batch_release(struct batch *b)
@@ -16,6 +17,7 @@ void batch_release(struct batch *b)
         b->clients[i]->in_batch = false;
     mem_free(b->calls);
     mem_free(b->clients);
+    mem_free(b->claimed);
     arena_release(&b->arena);
     *b = (struct batch){0};
 }
@@ -103,8 +105,9 @@ void gather_calls(struct worker *w, struct client *c)
         call.end = c->parsed;
         if (call.cmd)
             prefetch_key(w, &call);
+        call.writes = c->protocol->may_write(&call);
         add_call(b, &call);
-        b->write |= c->protocol->may_write(&call);
+        b->write |= call.writes;
         b->placed |= call.placed;
         share--;
         if (found == PARSE_BROKEN) {
@@ -159,4 +162,76 @@ void gather_give_back(struct worker *w)
     for (size_t i = b->now + 1; i < b->ncalls; i++)
         if (!b->calls[i].client->in_batch)
             b->calls[i] = (struct batch_call){.client = &w->nobody};
+}
+
+/* ---- workers that write the same keys ---- */
+
+static uint8_t number_of(const struct worker *w)
+{
+    uint8_t i = 0;
+    while (w->workers->workers[i] != w)
+        i++;
+    return i + 1;
+}
+
+/* False: another worker's batch has it. */
+static bool claim(struct worker *w, uint8_t number, uint32_t hash)
+{
+    struct batch *b = &w->batch;
+    uint32_t at = hash % CLAIMS;
+    uint8_t has = 0;
+    if (!atomic_compare_exchange_strong_explicit(&w->workers->claims[at], &has, number, memory_order_relaxed,
+                                                 memory_order_relaxed))
+        return has == number;
+    VEC_PUSH(b->claimed, b->nclaimed, b->cap_claimed) = at;
+    return true;
+}
+
+/* Notes which clients want what another has; returns whether there are any, and others. */
+static bool some_meet(struct worker *w)
+{
+    struct batch *b = &w->batch;
+    uint8_t number = number_of(w);
+    size_t n = 0;
+    for (size_t i = 0; i < b->nclients; i++)
+        b->clients[i]->met = false;
+    for (size_t i = 0; i < b->ncalls; i++) {
+        const struct batch_call *call = &b->calls[i];
+        struct client *c = call->client;
+        if (call->writes && call->keyed && !claim(w, number, call->key.hash))
+            c->met = client_batched(c) && c->put_off < PUT_OFF_MOST;
+    }
+    for (size_t i = 0; i < b->nclients; i++)
+        n += b->clients[i]->met;
+    return n > 0 && n < b->nclients;
+}
+
+void gather_apart(struct worker *w)
+{
+    struct batch *b = &w->batch;
+    size_t ncalls = 0, nclients = 0;
+    if (!w->workers->claims || !b->write || b->nclaimed || !some_meet(w))
+        return;
+    for (size_t i = 0; i < b->ncalls; i++)
+        if (!b->calls[i].client->met)
+            b->calls[ncalls++] = b->calls[i];
+    b->ncalls = ncalls;
+    for (size_t i = 0; i < b->nclients; i++) {
+        struct client *c = b->clients[i];
+        if (!c->met) {
+            b->clients[nclients++] = c;
+            continue;
+        }
+        c->put_off++;
+        client_leave_batch(c);
+    }
+    b->nclients = nclients;
+}
+
+void gather_unclaim(struct worker *w)
+{
+    struct batch *b = &w->batch;
+    for (size_t i = 0; i < b->nclaimed; i++)
+        atomic_store_explicit(&w->workers->claims[b->claimed[i]], 0, memory_order_relaxed);
+    b->nclaimed = 0;
 }

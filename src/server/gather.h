@@ -27,4 +27,14 @@ void gather_resume(struct worker *w);
    in the places of which there are calls of nobody, which do nothing. */
 void gather_give_back(struct worker *w);
 
+/* Before the first transaction of a batch: clients leave it, and are READY, that are about to write what the
+   batch of another worker of this process writes. Two transactions with a row in common wait for each other
+   or conflict as wholes, and where clients write many keys at random two batches nearly always have some in
+   common. Nothing is promised: who has left a few batches in a row stays, and when all would have to leave,
+   none does. Only the first key of a call counts. */
+void gather_apart(struct worker *w);
+
+/* The batch is over: its keys are for others. */
+void gather_unclaim(struct worker *w);
+
 #endif

@@ -543,6 +543,7 @@ static void end_batch(struct worker *w)
     b->ncalls = b->nclients = b->at = 0;
     b->write = b->placed = b->pending = false;
     arena_reset(&b->arena);
+    gather_unclaim(w);
     gather_resume(w);
 }
 
@@ -562,6 +563,8 @@ void transaction_run_batch(struct worker *w)
 {
     struct batch *b = &w->batch;
     transaction_progress(w);
+    if (b->at == 0 && !b->pending)
+        gather_apart(w);
     engine_alone(w->executor.engine, b->write && is_alone(w));
     while (b->at < b->ncalls && (!b->pending || b->due))
         run_transaction(w);

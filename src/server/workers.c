@@ -170,6 +170,7 @@ enum status workers_new(struct config *config, const struct protocol *const *pro
         st = worker_new(t, engines[t->n], &t->workers[t->n], err);
     for (uint32_t i = 0; i < t->n; i++)
         worker_share_cache(t->workers[i]);
+    t->claims = n > 1 ? mem_zalloc(CLAIMS * sizeof *t->claims) : NULL;
     if (st == ST_OK)
         st = certificates_load(t, err);
     if (st == ST_OK)
@@ -215,6 +216,7 @@ void workers_free(struct workers *t)
     script_cache_free(t->server.script_cache);
     query_threads_free(t->server.queries);
     server_release(&t->server);
+    mem_free(t->claims);
     pthread_cond_destroy(&t->changed);
     pthread_mutex_destroy(&t->lock);
     mem_free(t);

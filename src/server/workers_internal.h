@@ -10,6 +10,10 @@
 #include "server/protocol.h"
 #include "server/workers.h"
 
+#define CLAIMS ((uint32_t)1 << 20) /* so many that two batches hardly meet but in a key */
+
+_Static_assert(WORKERS_MAX < UINT8_MAX, "a claim has a worker's number");
+
 struct workers {
     struct config *config;
     struct server server;
@@ -29,6 +33,9 @@ struct workers {
     uint32_t max_clients;       /* as configured, or what the limit of descriptors allows */
     const struct protocol *const *protocols;
     _Atomic uint32_t nspeakers[PROTOCOLS]; /* clients that speak it */
+    /* Keys that a batch is about to write, by hash: the number of the worker whose batch it is, from 1 on, or
+       0. A hint, which nothing depends on (gather_apart). NULL: there is one worker alone. */
+    _Atomic uint8_t *claims;
     int64_t durability; /* the one in force; the option is ahead of it until the end of a batch */
 };
 

@@ -1,5 +1,7 @@
 """Batches that lock nothing (src/store/remote/remote_loose.c), while another server writes what they have read."""
 
+import contextlib
+
 from harness import wait
 from harness.resp import encode
 
@@ -26,13 +28,17 @@ class Held:
         self.session.__exit__()
 
 
-def waits(data):
-    """Whether a session waits for a row."""
+def waiting(data):
+    """How many sessions wait for a row."""
     if data.kind == "postgres":
         sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     else:
         sql = "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
-    return data.query(sql) != [["0"]]
+    return int(data.query(sql)[0][0])
+
+
+def waits(data):
+    return waiting(data) > 0
 
 
 def send(c, *commands):
@@ -81,3 +87,28 @@ def test_what_comes_behind_another_clients_write_is_as_new(fleet, data):
             assert b("GET", "x") == b"0"
         assert [reader.read().plain() for _ in range(2)] == [b"1", b"1"]
         writer.read()
+
+
+def test_a_worker_waits_for_no_other_with_more_than_it_must(fleet, data):
+    """Of two clients in one batch, one writes what another worker of the same server is about to write."""
+    server = fleet.larder("--workers", "2", data=data)
+    with contextlib.ExitStack() as stack:
+        clients = []
+        for _ in range(6):  # in turn, they go to the one worker and the other
+            clients.append(stack.enter_context(server.connect()))
+            clients[-1]("PING")
+        here, there = clients[::2], clients[1::2]
+        here[0]("MSET", "x", 0, "y", 0, "z", 0)
+        with Held(data, "x"):
+            send(here[0], ("SET", "x", 1))
+            wait.until(lambda: waiting(data) == 1, "one worker waits for the row")
+            with Held(data, "z"):
+                send(there[0], ("SET", "z", 1))  # the others come meanwhile, and are one batch
+                wait.until(lambda: waiting(data) == 2, "both workers wait")
+                send(there[1], ("SET", "x", 2))
+                send(there[2], ("SET", "y", 1))
+            assert there[2].read().plain() == b"OK"
+            assert there[0].read().plain() == b"OK"
+        assert here[0].read().plain() == b"OK"
+        assert there[1].read().plain() == b"OK"
+        assert here[1]("MGET", "y", "z") == [b"1", b"1"]
