@@ -462,14 +462,14 @@ static enum status hrandfield(struct call *c)
     }
 
 const struct command hash_commands[] = {
-    WRITES("hset", hset, -4, CMD_DENYOOM, KEY_UPDATE, PAIRS, "2.0.0", EACH_FIELD, "Sets fields of a hash."),
-    WRITES("hsetnx", hsetnx, 4, CMD_DENYOOM, KEY_INSERT, FIELDS, "2.0.0", ONE_FIELD,
+    WRITES("hset", hset, -4, CMD_DENYOOM | CMD_FEW_ITEMS, KEY_UPDATE, PAIRS, "2.0.0", EACH_FIELD, "Sets fields of a hash."),
+    WRITES("hsetnx", hsetnx, 4, CMD_DENYOOM | CMD_FEW_ITEMS, KEY_INSERT, FIELDS, "2.0.0", ONE_FIELD,
            "Sets a field of a hash that does not have it."),
-    WRITES("hmset", hmset, -4, CMD_DENYOOM, KEY_UPDATE, PAIRS, "2.0.0", EACH_FIELD,
+    WRITES("hmset", hmset, -4, CMD_DENYOOM | CMD_FEW_ITEMS, KEY_UPDATE, PAIRS, "2.0.0", EACH_FIELD,
            "Sets fields of a hash, like HSET, and answers OK."),
-    WRITES("hincrby", hincrby, 4, CMD_DENYOOM, KEY_ACCESS | KEY_UPDATE, FIELDS, "2.0.0", ONE_FIELD,
+    WRITES("hincrby", hincrby, 4, CMD_DENYOOM | CMD_FEW_ITEMS, KEY_ACCESS | KEY_UPDATE, FIELDS, "2.0.0", ONE_FIELD,
            "Adds to the integer of a field, which counts from 0 if it does not exist."),
-    WRITES("hincrbyfloat", hincrbyfloat, 4, CMD_DENYOOM, KEY_ACCESS | KEY_UPDATE, FIELDS, "2.6.0", ONE_FIELD,
+    WRITES("hincrbyfloat", hincrbyfloat, 4, CMD_DENYOOM | CMD_FEW_ITEMS, KEY_ACCESS | KEY_UPDATE, FIELDS, "2.6.0", ONE_FIELD,
            "Adds to the floating point number of a field, which counts from 0 if it does not exist."),
     WRITES("hdel", hdel, -3, 0, KEY_DELETE, FIELDS, "2.0.0", EACH_FIELD,
            "Removes fields from a hash, and the hash when none is left."),

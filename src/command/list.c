@@ -421,9 +421,9 @@ static enum status lpos(struct call *c)
         .summary = SUMMARY, .since = SINCE, .group = "list", .complexity = COST,                                    \
     }
 const struct command list_commands[] = {
-    LIST("lpush", lpush, -3, CMD_WRITE | CMD_DENYOOM | CMD_FAST, CAT_FAST, KEY_RW | KEY_INSERT, "1.0.0",
+    LIST("lpush", lpush, -3, CMD_WRITE | CMD_DENYOOM | CMD_FAST | CMD_FEW_ITEMS, CAT_FAST, KEY_RW | KEY_INSERT, "1.0.0",
          "Puts values in front of a list.", "O(1) for each value."),
-    LIST("rpush", rpush, -3, CMD_WRITE | CMD_DENYOOM | CMD_FAST, CAT_FAST, KEY_RW | KEY_INSERT, "1.0.0",
+    LIST("rpush", rpush, -3, CMD_WRITE | CMD_DENYOOM | CMD_FAST | CMD_FEW_ITEMS, CAT_FAST, KEY_RW | KEY_INSERT, "1.0.0",
          "Puts values behind a list.", "O(1) for each value."),
     LIST("lpushx", lpushx, -3, CMD_WRITE | CMD_DENYOOM | CMD_FAST, CAT_FAST, KEY_RW | KEY_INSERT, "2.2.0",
          "Puts values in front of a list that exists.", "O(1) for each value."),

@@ -300,7 +300,7 @@ static enum status srandmember(struct call *c)
     }
 
 const struct command set_commands[] = {
-    WRITES("sadd", sadd, -3, CMD_DENYOOM, KEY_INSERT, "1.0.0", "O(N) in the members named.",
+    WRITES("sadd", sadd, -3, CMD_DENYOOM | CMD_FEW_ITEMS, KEY_INSERT, "1.0.0", "O(N) in the members named.",
            "Adds members to a set."),
     WRITES("srem", srem, -3, 0, KEY_DELETE, "1.0.0", "O(N) in the members named.",
            "Removes members from a set, and the set when none is left."),

@@ -388,14 +388,14 @@ static enum status zscan(struct call *c)
 /* clang-format off */
 const struct command zset_commands[] = {
     {
-        .name = "zadd", .fn = zadd, .arity = -4, .flags = CMD_WRITE | CMD_DENYOOM | CMD_FAST,
+        .name = "zadd", .fn = zadd, .arity = -4, .flags = CMD_WRITE | CMD_DENYOOM | CMD_FAST | CMD_FEW_ITEMS,
         .categories = CAT_WRITE | CAT_SORTEDSET | CAT_FAST,
         .keys = {{.flags = KEY_RW | KEY_UPDATE, .index = 1, .step = 1}}, .names = {3, 2, 0},
         .summary = "Adds members with scores, or gives members other scores.", .since = "1.2.0",
         .group = "sorted-set", .complexity = "O(log(N)) for each member.",
     },
     {
-        .name = "zincrby", .fn = zincrby, .arity = 4, .flags = CMD_WRITE | CMD_DENYOOM | CMD_FAST,
+        .name = "zincrby", .fn = zincrby, .arity = 4, .flags = CMD_WRITE | CMD_DENYOOM | CMD_FAST | CMD_FEW_ITEMS,
         .categories = CAT_WRITE | CAT_SORTEDSET | CAT_FAST,
         .keys = {{.flags = KEY_RW | KEY_ACCESS | KEY_UPDATE, .index = 1, .step = 1}},
         .summary = "Adds to the score of a member.", .since = "1.2.0", .group = "sorted-set",

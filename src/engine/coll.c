@@ -103,8 +103,10 @@ enum status coll_make(struct view *v, uint32_t db, struct slice key, enum row_ty
                       bool *ret_wrong)
 {
     enum status st = coll_open(v, db, key, type, ret, ret_wrong);
-    if (st == ST_OK && !*ret && !*ret_wrong)
+    if (st == ST_OK && !*ret && !*ret_wrong) {
         *ret = handle(v, db, key, type);
+        st = coll_load_mates(*ret);
+    }
     return st;
 }
 

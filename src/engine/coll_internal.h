@@ -58,6 +58,10 @@ enum status view_read_items_ahead(struct view *v, struct item_ref *refs, size_t 
 /* What memory knows of a collection that has an id; a small one is read. */
 enum status coll_attach(struct coll *c) MUST_CHECK;
 
+/* Of a shared store, for one that is yet to be made: reads what others of the batch will ask for, as long as
+   the batch has changed nothing. Later, what it has changed would have to be written first. */
+enum status coll_load_mates(struct coll *c) MUST_CHECK;
+
 /* The members are in memory, in this memo. */
 void coll_use_members(struct coll *c, struct memo *m);
 

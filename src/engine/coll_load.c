@@ -120,10 +120,11 @@ static bool is_wanted(const struct coll *c, const struct row *r, struct row_ext 
 static void choose(struct coll *c, struct wholes *ret)
 {
     const struct view_mates *m = &c->v->mates;
-    size_t most = m->whole_at_once, n = 1, k = 0;
+    size_t most = m->whole_at_once, n = 0, k = 0;
     int64_t items = c->size;
     struct whole *all = arena_alloc(&c->v->call.scratch, (most + 1) * sizeof *all);
-    all[0] = (struct whole){.id = c->id, .size = c->size, .numbers = c->numbers, .table = c->table};
+    if (c->id)
+        all[n++] = (struct whole){.id = c->id, .size = c->size, .numbers = c->numbers, .table = c->table};
     for (size_t i = 0; i < m->n && n < most && items < AT_ONCE_ITEMS; i++) {
         struct row_ext e;
         if (!is_wanted(c, view_mate_row(c->v, &m->all[i]), &e))
@@ -185,17 +186,22 @@ static enum status load_many(struct coll *c, struct wholes *ws)
     return st;
 }
 
-/* Reads others with it, if there are any. */
+/* Reads it, unless it is yet to be made, and others with it. */
 static enum status load_with_mates(struct coll *c)
 {
     struct view_mates *m = &c->v->mates;
     struct wholes ws;
     if (m->whole_at_once == 0)
         m->whole_at_once = AT_ONCE_FIRST;
-    if (m->n < 2)
+    if (m->n == 0)
         return ST_OK;
     choose(c, &ws);
-    return ws.n > 1 ? load_many(c, &ws) : ST_OK;
+    return ws.n > 0 ? load_many(c, &ws) : ST_OK;
+}
+
+enum status coll_load_mates(struct coll *c)
+{
+    return view_shared(c->v) && !view_has_changes(c->v) ? load_with_mates(c) : ST_OK;
 }
 
 /* ---- attaching ---- */

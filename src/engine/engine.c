@@ -393,9 +393,11 @@ void engine_abandon(struct engine *e)
 static enum status end_reading(struct engine *e, struct error *err)
 {
     enum status st = ST_OK;
-    if (e->in_write && e->store->certified)
+    bool brief = store_shared(e->store) && store_brief(e->store);
+    bool proves = e->in_write && (e->store->certified || brief);
+    if (proves)
         st = store_commit(e->store, err);
-    if (!(e->in_write && e->store->certified) || st != ST_OK)
+    if (!proves || st != ST_OK)
         engine_abandon(e);
     else
         view_rolled_back(&e->view);
@@ -437,7 +439,7 @@ enum status engine_chore(struct engine *e, bool lazy, engine_chore_fn *fn, void 
 {
     struct view *v = &e->view;
     bool changed = false;
-    view_declare_more(v);
+    view_declare_more(v, false);
     enum status st = begin(e, lazy ? STORE_WRITE_LAZY : STORE_WRITE, &changed, err);
     if (st == ST_OK)
         st = engine_begun(e, changed, err);

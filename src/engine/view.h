@@ -78,9 +78,9 @@ void view_declare_everything(struct view *v);
 void view_declare_items(struct view *v, uint32_t db, struct slice key, const struct slice *names, int n);
 void view_undeclare(struct view *v); /* the batch does not begin */
 
-/* Whoever declares keys: the batch will use more than their rows, as most commands do; what was read of them
-   is still true at the commit, though only others are written. */
-void view_declare_more(struct view *v);
+/* Whoever declares keys: the batch will use more than their rows, as most commands do, or their few items
+   alone; what was read of them is still true at the commit, though only others are written. */
+void view_declare_more(struct view *v, bool few_items);
 void view_declare_tied(struct view *v);
 
 /* Where reads are near: a key of which a command of the batch will ask for the row, if memory does not have

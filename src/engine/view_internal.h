@@ -61,7 +61,7 @@ struct view_ids {
 struct view_declared {
     struct key_ref *keys;
     size_t n, cap;
-    bool everything, more, rows_only, tied;
+    bool everything, more, few_items, rows_only, tied;
     struct row **loaded;
     size_t nloaded, loaded_cap;
 };

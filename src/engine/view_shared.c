@@ -30,9 +30,9 @@ void view_declare_everything(struct view *v)
     v->declared.everything = true;
 }
 
-void view_declare_more(struct view *v)
+void view_declare_more(struct view *v, bool few_items)
 {
-    v->declared.more = true;
+    *(few_items ? &v->declared.few_items : &v->declared.more) = true;
 }
 
 void view_declare_tied(struct view *v)
@@ -133,12 +133,14 @@ struct store_declared view_declared(struct view *v)
     struct store_declared d = {.keys = v->declared.keys,
                                .nkeys = v->declared.n,
                                .everything = v->declared.everything,
-                               .rows_only = v->declared.n > 0 && !v->declared.more && !v->hidden.peeked,
+                               .rows_only = v->declared.n > 0 && !v->declared.more &&
+                                            !v->declared.few_items && !v->hidden.peeked,
                                .tied = v->declared.tied,
                                .fn = take_row,
                                .arg = v};
     d.loose = v->keep.writes && v->declared.n > 0 && !v->declared.more && !d.everything &&
               !(v->hidden.peeked & ~(1u << HIDDEN_KEPT));
+    d.items = d.loose && v->declared.few_items;
     d.npeeked = view_peeked(v, &d.peeked);
     return d;
 }
@@ -164,7 +166,7 @@ static void note_absent(struct view *v, const struct key_ref *keys, size_t n)
 }
 
 /* What was read of the declared keys, and that there is nothing of the others. In a brief transaction nobody
-   has looked at those that are peeked at. */
+   has looked at those that are peeked at, unless items were declared as well. */
 static void take_declared(struct view *v)
 {
     const struct key_ref *peeked;
@@ -173,7 +175,7 @@ static void take_declared(struct view *v)
         cache_add(v->cache, v->declared.loaded[i]);
     v->declared.nloaded = 0;
     note_absent(v, v->declared.keys, v->declared.n);
-    if (!v->dbs.unread)
+    if (!v->dbs.unread || v->declared.few_items)
         note_absent(v, peeked, n);
     view_undeclare(v);
 }
@@ -230,7 +232,8 @@ enum status view_fetch_declared(struct view *v)
 void view_undeclare(struct view *v)
 {
     v->declared.n = 0;
-    v->declared.everything = v->declared.more = v->declared.rows_only = v->declared.tied = false;
+    v->declared.everything = v->declared.more = v->declared.few_items = false;
+    v->declared.rows_only = v->declared.tied = false;
     v->hidden.peeked = 0;
     if (!v->mates.begun)
         forget_mates(&v->mates);

@@ -105,6 +105,7 @@ enum command_flag {
     CMD_CHANGES_SCRIPTS = 1 << 27, /* SCRIPT LOAD, SCRIPT FLUSH: writes that. Not printed */
     CMD_LIBRARIES = 1 << 26,       /* so with libraries of functions (FCALL, FUNCTION LOAD). Not printed */
     CMD_SESSION = 1 << 28,         /* concerns connections alone, and looks at no row. Not printed */
+    CMD_FEW_ITEMS = 1 << 29,       /* so with the items of its keys, where those are few. Not printed */
     CMD_ROWS_ONLY = 1 << 22 /* asks for nothing but the rows of its keys, nearly always: over shared tables a
                        batch of such commands that only read is one statement (store_declared), and one
                        whose rows are in memory needs no tables. Not printed */

@@ -39,7 +39,7 @@ size_t declare_keys(struct view *v, uint32_t db, const struct command *cmd, cons
 {
     int few[FEW];
     if (!(cmd->flags & CMD_ROWS_ONLY))
-        view_declare_more(v);
+        view_declare_more(v, cmd->flags & CMD_FEW_ITEMS);
     if (cmd->flags & (CMD_LIBRARIES | CMD_SCRIPTS))
         declare_hidden(v, cmd);
     if (changes_everything(cmd)) {

@@ -306,7 +306,7 @@ size_t http_declare_batch(const struct http_api *api, const struct http_call *x)
         else
             view_declare(view, x->db, op->argv[1]);
         if (op->kind != OP_COMMAND)
-            view_declare_more(view);
+            view_declare_more(view, false);
     }
     return n;
 }

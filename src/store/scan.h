@@ -92,6 +92,7 @@ struct store_declared {
        compare what it writes over with what was read when it is committed. Rows that were read and are not
        written may have changed by then, unless they are tied. */
     bool loose;
+    bool items; /* of one that is: it may read whole collections, too, and what is peeked at has been */
     bool tied;
     store_key_fn *fn; /* called by store_begin for each of all these keys that has a row, in any order */
     void *arg;

@@ -1,6 +1,6 @@
 /* Transactions over shared tables that write rows of keys which they have declared, and lock nothing before
    they end (store/remote/remote_loose.c): each way in which another may come between what they read and what
-   they write. Over PostgreSQL alone: elsewhere none is loose. */
+   they write. Over database servers alone: elsewhere none is loose. */
 #include "contract/fixture.h"
 #include "store/shared.h"
 
@@ -294,25 +294,160 @@ static void what_another_found_absent_is_not_made(void)
     close_both();
 }
 
-/* Who fights for a key waits for it from the second time on, and tries again later. */
-static void conflicts_make_it_lock(void)
+/* Another server has written what a loose one has read. */
+static void fight(int64_t version)
 {
-    open_both();
-    put(b, "k", "1", 1);
     begin(a, false);
+    CHECK(store_brief(a));
     struct rows mine = seen;
     seen = (struct rows){0};
-    put(b, "k", "theirs", 5);
+    put(b, "k", "theirs", version);
     seen = mine;
-    CHECK_EQ(write_key(a, "k", "ours", 6), ST_CONFLICT);
+    CHECK_EQ(write_key(a, "k", "ours", version + 1), ST_CONFLICT);
+}
+
+static int lock_until_loose(void)
+{
     int locked = 0;
-    for (bool loose = false; !loose && locked < 100; locked++) {
+    for (bool loose = false; !loose && locked < 100; locked += !loose) {
         look(a);
         begin(a, false);
         loose = store_brief(a);
         store_rollback(a);
     }
-    CHECK(locked > 4 && locked < 100);
+    return locked;
+}
+
+/* Who fights for a key waits for it the next time, and twice as often each time. */
+static void conflicts_make_it_lock(void)
+{
+    open_both();
+    put(b, "k", "1", 1);
+    for (int n = 1; n <= 16; n *= 2) {
+        fight(10 * n);
+        CHECK_EQ(lock_until_loose(), n);
+    }
+    close_both();
+}
+
+/* ---- items ---- */
+
+#define HASH 77 /* the number of the collection under k */
+
+/* The row of a hash with one field. */
+static struct changes hash_with(struct key_row *k, struct item_row *field, const char *value, int64_t version)
+{
+    *k = (struct key_row){
+        .db = zero, .key = SLICE("k"), .type = ROW_HASH, .id = HASH, .size = 1, .version = version};
+    *field = (struct item_row){.ref = {.table = ITEM_HASH, .id = HASH, .name = SLICE("f")},
+                               .value = slice_str(value)};
+    k->seq = seq_of("k");
+    return (struct changes){.keys = k, .nkeys = 1, .items = field, .nitems = 1, .last = true};
+}
+
+static const struct key_ref kept = {STORE_HIDDEN_DB, {"kept", 4}};
+
+/* Begins one on s that declares k, and may read its items. */
+static void begin_items(struct store *s)
+{
+    const struct key_ref ref = {zero, SLICE("k")};
+    const struct store_declared d = {.keys = &ref,
+                                     .nkeys = 1,
+                                     .peeked = &kept,
+                                     .npeeked = 1,
+                                     .loose = true,
+                                     .items = true,
+                                     .fn = add_key,
+                                     .arg = &seen};
+    rows_release(&seen);
+    look(s);
+    CHECK_OK(store_begin(s, STORE_WRITE, &d, NULL, &err), &err);
+    CHECK(store_brief(s));
+}
+
+static void read_items(struct store *s)
+{
+    int64_t id = HASH;
+    CHECK_OK(store_read_whole(s, ITEM_HASH, &id, 1, add_item, &seen, &err), &err);
+    CHECK(store_brief(s));
+}
+
+static enum status write_hash(struct store *s, const char *value, int64_t version)
+{
+    struct key_row k;
+    struct item_row field;
+    struct changes c = hash_with(&k, &field, value, version);
+    enum status st = store_apply(s, &c, &err);
+    if (st == ST_OK)
+        return store_commit(s, &err);
+    store_rollback(s);
+    return st;
+}
+
+/* What becomes of one that has read a hash, and writes it or not, while another ... */
+enum meanwhile { NOTHING, FIELD_SET, KEPT_MADE, ROW_GONE, MEANWHILES };
+
+static enum status read_and(bool writes, enum meanwhile what)
+{
+    open_both();
+    begin_items(b);
+    CHECK_EQ(write_hash(b, "1", 1), ST_OK);
+    begin_items(a);
+    struct rows mine = seen;
+    seen = (struct rows){0};
+    if (what == FIELD_SET) {
+        begin_items(b);
+        CHECK_EQ(write_hash(b, "theirs", 5), ST_OK);
+    }
+    if (what == KEPT_MADE)
+        put_locked(b, STORE_HIDDEN_DB, "kept", "something", 1);
+    if (what == ROW_GONE)
+        outside("DELETE FROM larder_key");
+    rows_release(&seen);
+    seen = mine;
+    read_items(a);
+    CHECK_EQ(seen.nitems, 1);
+    CHECK(slice_is(seen.items[0].value,
+                   what == FIELD_SET ? "theirs" : "1")); /* of another row than that read */
+    enum status st = writes ? write_hash(a, "ours", 6) : store_commit(a, &err);
+    CHECK_EQ(outside_i64(on_mariadb() ? "SELECT count(*) FROM larder_hash WHERE value = 'ours'"
+                                      : "SELECT count(*) FROM larder_hash WHERE value = 'ours'::bytea"),
+             st == ST_OK && writes);
+    close_both();
+    return st;
+}
+
+static void items_are_of_the_rows_that_were_read(void)
+{
+    CHECK_EQ(read_and(true, NOTHING), ST_OK);
+    CHECK_EQ(read_and(true, FIELD_SET), ST_CONFLICT);
+    CHECK_EQ(read_and(true, KEPT_MADE), ST_CONFLICT);
+    CHECK_EQ(read_and(true, ROW_GONE), ST_CONFLICT);
+}
+
+/* Nothing is written that could be compared: it is compared all the same. */
+static void items_that_are_only_read_are_of_them_too(void)
+{
+    CHECK_EQ(read_and(false, NOTHING), ST_OK);
+    CHECK_EQ(read_and(false, FIELD_SET), ST_CONFLICT);
+    CHECK_EQ(read_and(false, ROW_GONE), ST_CONFLICT);
+}
+
+/* Items of a key that was not declared: the transaction locks after all. */
+static void others_items_are_not_loose(void)
+{
+    struct key_row k;
+    struct item_row field;
+    open_both();
+    begin_items(a);
+    struct changes c = hash_with(&k, &field, "1", 1);
+    field.ref.id = HASH + 1;
+    CHECK_OK(store_apply(a, &c, &err), &err);
+    CHECK_EQ(outside_i64(on_mariadb() ? "SELECT count(*) FROM information_schema.innodb_trx"
+                                      : "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+                                        " AND objsubid = 1 AND mode = 'ExclusiveLock'"),
+             1);
+    store_rollback(a);
     close_both();
 }
 
@@ -328,5 +463,8 @@ int main(int argc, char **argv)
     IN_NEW_PLACE(what_is_tied_stays);
     IN_NEW_PLACE(what_another_found_absent_is_not_made);
     IN_NEW_PLACE(conflicts_make_it_lock);
+    IN_NEW_PLACE(items_are_of_the_rows_that_were_read);
+    IN_NEW_PLACE(items_that_are_only_read_are_of_them_too);
+    IN_NEW_PLACE(others_items_are_not_loose);
     return check_done();
 }

@@ -49,7 +49,7 @@ static void close_side(struct side *s)
 static void begin(struct side *s, bool write, bool everything)
 {
     struct error write_err;
-    view_declare_more(s->view);
+    view_declare_more(s->view, false);
     for (int r = 0; r < HIDDEN_ROWS; r++)
         view_peek(s->view, (enum hidden_row)r);
     if (everything)

@@ -326,7 +326,7 @@ static void each_table(struct rstore *s, const void **sorted, size_t n, bool put
     }
 }
 
-static void apply_items(struct rstore *s, const struct changes *c)
+void rapply_items(struct rstore *s, const struct changes *c)
 {
     const void **order = arena_alloc(&s->arena, (c->ngone + c->nitems + 1) * sizeof *order);
     for (size_t i = 0; i < c->ngone; i++)
@@ -456,7 +456,7 @@ enum status rapply(struct store *base, struct changes *c, struct error *err)
     if (c->nkeys)
         st = c->replay ? apply_replayed_keys(s, c, err) : apply_keys(s, c, err);
     if (st == ST_OK && c->ngone + c->nitems)
-        apply_items(s, c);
+        rapply_items(s, c);
     if (st == ST_OK)
         rapply_trash(s, c->trash, c->ntrash);
     if (st == ST_OK && c->ndbs)

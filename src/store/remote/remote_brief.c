@@ -120,6 +120,7 @@ enum status rbrief_ask(struct rstore *s, bool write, const struct store_declared
     if (db < 0)
         return ST_OK;
     struct answer a = {.found = f, .number = d->keys[0].db, .is = -1};
+    struct rfound peeked = {.store = s};
     struct slice *names = arena_alloc(&s->arena, d->nkeys * sizeof *names);
     for (size_t i = 0; i < d->nkeys; i++)
         names[i] = d->keys[i].key;
@@ -128,22 +129,28 @@ enum status rbrief_ask(struct rstore *s, bool write, const struct store_declared
         .text = rtext(s, R_BRIEF), .params = p, .nparams = 3, .nrows = d->nkeys, .fn = take_row, .arg = &a};
     rposition_before(s);
     remote_add(s->conn, &r);
+    if (write && d->items)
+        rshared_ask_keys(s, false, d->peeked, d->npeeked, &peeked);
     rposition_behind(s);
     enum status st = rstore_run(s, err);
     if (st == ST_OK)
         st = rposition_begun(s, err);
-    if (st != ST_OK)
-        return st;
-    if (a.is != a.number) { /* it has moved */
+    if (peeked.n)
+        b->locked = NOT_YET;
+    bool other = a.is != a.number || peeked.n; /* it has moved; or something is kept of hashes */
+    rread_release(&peeked);
+    if (st != ST_OK || other) {
         f->n = 0;
-        return ST_OK;
+        return st;
     }
     keep_keys(b, d);
     b->sum = sum_of(f);
     b->on = true;
     b->writes = write;
-    b->wrote = false;
+    b->wrote = b->unsure = false;
     b->tied = write && d->tied;
+    b->items = write && d->items;
+    b->kept = b->items && d->npeeked ? d->peeked[0] : (struct key_ref){0};
     b->db = (uint32_t)db;
     if (write)
         rloose_keep(s, f);
@@ -167,7 +174,8 @@ enum status rbrief_widen(struct rstore *s, struct error *err)
 {
     struct rbrief *b = &s->brief;
     struct rfound f = {.store = s};
-    const struct store_declared d = {.keys = b->keys, .nkeys = b->n};
+    const struct store_declared d = {
+        .keys = b->keys, .nkeys = b->n, .peeked = &b->kept, .npeeked = b->items && b->kept.key.n};
     struct db_row *had = mem_alloc(s->databases * sizeof *had);
     int64_t now_us = s->now_us; /* a batch has one clock value */
     bool same = true;

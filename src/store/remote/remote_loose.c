@@ -1,19 +1,22 @@
 /* Loose writes: batches of SET, INCR and their like, which use the rows of keys that were declared, and
-   nothing else. Locks on the classes of the keys, FOR UPDATE and the counts of all databases would cost more
+   nothing else; or of HSET, SADD, RPUSH and theirs, which use the items of these keys as well, where they are
+   few. Locks on the classes of the keys, FOR UPDATE and the counts of all databases would cost more
    than the rows do. Instead they begin as brief transactions do (remote_brief.c): one statement, and no lock.
    At the end one round trip has BEGIN, what follows here, and COMMIT:
 
      1. the lock that all writers share (R_LOCK_SOME)
      2. the classes of keys that are new, or tied and not there, in one order
-     3. whether the database still has the number that its keys were looked for by (R_LOOSE_DB)
+     3. whether the database still has the number that its keys were looked for by (R_LOOSE_DB), and with
+        items whether still nothing is kept of hashes (R_LOOSE_ABSENT)
      4. rows that are written over, each with the version that was read as a condition (R_LOOSE_UPDATE)
-     5. new rows (R_INSERT_KEYS), trash, counts
+     5. new rows (R_INSERT_KEYS), items, trash, counts
      6. rows that are tied and not written: they are as they were, and stay so (R_LOOSE_SAME)
      7. keys that are tied and not there: they still are not (R_LOOSE_ABSENT)
 
    A row that is not as it was read fails its statement, and the transaction with it (ST_CONFLICT): nothing of
-   it remains, and the calls run again. The next transaction then locks (s->mapped), and so do some behind it,
-   twice as many each time: keys that several servers write all the time are waited for, not fought for.
+   it remains, and the calls run again. The next transaction then locks, and after another conflict the next
+   two, twice as many each time: keys that several servers write all the time are waited for, not fought for.
+   What was written without a conflict takes half of that back.
 
    WHY THAT IS ENOUGH. Each statement sees what had been committed when it began (READ COMMITTED). Who else
    writes:
@@ -36,8 +39,8 @@
      make no row before it has ended.
    FLUSHALL, FLUSHDB, SWAPDB, and whoever has everything. It waits for 1. of ours, or we for its end: then 3.,
      which began after 1. was had, sees another number. So do transactions that change what is kept in step
-     with hashes (engine/keeper.h): rows of strings, which are all that is written here without asking for
-     more, are not among that.
+     with hashes (engine/keeper.h): 3. looks for that, too, unless nothing but rows of strings is written,
+     which are not among it.
    The sweeper. It removes rows that are dead, behind FOR UPDATE SKIP LOCKED. It was first: the row is gone,
      a match is missing, and what it took off the counts is not taken off twice. It is second: the row is
      locked, or no longer dead.
@@ -49,6 +52,21 @@
    answer left. For a call of several keys, or one behind another of its own client (which may have seen, or
    made, what the batch writes), it would be something: those keys are tied (engine/view.h), and 6. and 7.
    keep them as they were to the end.
+
+   ITEMS are read later than the rows of their keys, by statements of their own (store_read_whole alone: who
+   asks for items in another way widens). They may be those of another state: the row is of version 1, the
+   items are of version 2. But whoever changes an item gives its key's row another version in the same
+   transaction: commands (coll_save), renumbering and the removal of expired fields (coll_numbers.c,
+   coll_expire.c), an application (docs/schema.md). Versions of a row only grow. So if the row has at the end
+   the version that it had when it was read, every state that was committed between the two has that version,
+   and the same items: whenever they were read, they were the row's. When the row is written 4. says so; when
+   it is not, it is tied (6.), and a transaction that writes nothing at all asks for 6. and 7. alone
+   (rloose_prove). What contradicts itself meanwhile (a row that speaks of two fields, and three are found) is
+   not told to a client: the collection is read again in another way, which widens. A collection that was
+   deleted and made anew has another id, and its row another version; ids are never given out twice. Items
+   that are new or gone stand behind a row that this transaction has locked, and are of its id (takes_items):
+   entries of a table over hashes are not, and would widen. That there is no such table is what 3. is for: who
+   makes one is alone (engine/keeper.h).
 
    Galera certifies what was written, and locks hold on one node alone: nothing is loose there (rloose_may).
 
@@ -68,7 +86,7 @@
 #include "store/remote/remote_names.h"
 #include "store/remote/remote_session.h"
 
-#define LOCKED_MIN 16 /* transactions that lock behind a conflict, at first ... */
+#define LOCKED_MIN 1 /* transactions that lock behind a conflict, at first ... */
 #define LOCKED_MAX 4096
 
 bool rloose_may(struct rstore *s, const struct store_declared *d)
@@ -130,11 +148,43 @@ void rloose_keep(struct rstore *s, const struct rfound *f)
     }
 }
 
-/* Whether all that is written was read, and nothing but rows of keys is. Notes which. */
+bool rloose_reads_items(struct rstore *s)
+{
+    struct rbrief *b = &s->brief;
+    if (!s->conn || s->conn->lost || !b->on || !b->items || s->failed != ST_OK)
+        return false;
+    b->unsure = b->tied = true;
+    return true;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Whether all items that are written are of keys that are. */
+static bool takes_items(struct rstore *s, const struct changes *c)
+{
+    bool all = true;
+    int64_t *ids = arena_alloc(&s->arena, (c->nkeys + 1) * sizeof *ids);
+    for (size_t i = 0; i < c->nkeys; i++)
+        ids[i] = c->keys[i].id;
+    qsort(ids, c->nkeys, sizeof *ids, by_number);
+    for (size_t i = 0; all && i < c->nitems; i++)
+        all = bsearch(&c->items[i].ref.id, ids, c->nkeys, sizeof *ids, by_number);
+    for (size_t i = 0; all && i < c->ngone; i++)
+        all = bsearch(&c->gone[i].id, ids, c->nkeys, sizeof *ids, by_number);
+    return all;
+}
+
+/* Whether all that is written was read, and nothing but rows of keys and their items is. Notes which. */
 static bool takes(struct rstore *s, const struct changes *c)
 {
     struct rbrief *b = &s->brief;
-    if (!c->last || c->nitems || c->ngone || c->nranges || c->next_id || c->replay)
+    if (!c->last || c->nranges || c->next_id || c->replay)
+        return false;
+    if (c->nitems + c->ngone && !(b->items && takes_items(s, c)))
         return false;
     for (size_t i = 0; i < c->ndbs; i++)
         if (c->dbs[i].db >= s->databases || c->dbs[i].number != s->told[c->dbs[i].db].number)
@@ -206,6 +256,13 @@ static void lock_absent(struct rstore *s, struct key_row *const *fresh, size_t n
     rshared_lock_loose(s, refs, n + u->nabsent);
 }
 
+static void check_absent(struct rstore *s, uint32_t db, const struct slice *names, size_t n)
+{
+    const struct param p[] = {param_i64(db), param_slices(names)};
+    struct request r = {.text = rtext(s, R_LOOSE_ABSENT), .params = p, .nparams = 2, .nrows = n};
+    remote_add(s->conn, &r);
+}
+
 static void check_untouched(struct rstore *s, const struct untouched *u)
 {
     if (u->nseqs) {
@@ -217,10 +274,34 @@ static void check_untouched(struct rstore *s, const struct untouched *u)
         struct slice *names = arena_alloc(&s->arena, u->nabsent * sizeof *names);
         for (size_t i = 0; i < u->nabsent; i++)
             names[i] = u->absent[i].key;
-        const struct param p[] = {param_i64(u->absent[0].db), param_slices(names)};
-        struct request r = {.text = rtext(s, R_LOOSE_ABSENT), .params = p, .nparams = 2, .nrows = u->nabsent};
-        remote_add(s->conn, &r);
+        check_absent(s, u->absent[0].db, names, u->nabsent);
     }
+}
+
+enum status rloose_prove(struct rstore *s, struct error *err)
+{
+    struct untouched u;
+    if (!s->brief.unsure)
+        return ST_OK;
+    s->brief.wrote = true; /* what becomes of it counts as if it had */
+    find_untouched(s, &u);
+    check_untouched(s, &u);
+    arena_reset(&s->arena);
+    return rstore_run(s, err);
+}
+
+/* ---- a change set ---- */
+
+/* Behind the lock of all writers: what was read of the database, and of what is kept of hashes, is so and
+   stays so. */
+static void check_database(struct rstore *s)
+{
+    const struct rbrief *b = &s->brief;
+    const struct param p[] = {param_i64(b->db), param_i64(b->keys[0].db)};
+    struct request r = {.text = rtext(s, R_LOOSE_DB), .params = p, .nparams = 2};
+    remote_add(s->conn, &r);
+    if (b->kept.key.n)
+        check_absent(s, b->kept.db, &b->kept.key, 1);
 }
 
 enum status rloose_apply(struct rstore *s, struct changes *c, bool *ret_done, struct error *err)
@@ -240,11 +321,11 @@ enum status rloose_apply(struct rstore *s, struct changes *c, bool *ret_done, st
     s->appeared |= c->appeared;
     rstore_begin_write(s);
     lock_absent(s, rows.fresh, rows.nfresh, &u);
-    const struct param p[] = {param_i64(b->db), param_i64(b->keys[0].db)};
-    struct request r = {.text = rtext(s, R_LOOSE_DB), .params = p, .nparams = 2};
-    remote_add(s->conn, &r);
+    check_database(s);
     rapply_in_pieces(s, rows.known, rows.nknown, update);
     rapply_insert_keys(s, rows.fresh, rows.nfresh);
+    if (c->nitems + c->ngone)
+        rapply_items(s, c);
     rapply_trash(s, c->trash, c->ntrash);
     if (c->ndbs)
         st = rshared_apply_dbs(s, c, err);

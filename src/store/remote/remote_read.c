@@ -238,7 +238,7 @@ enum status rread_whole(struct store *base, enum item_table table, const int64_t
 {
     struct rstore *s = rstore_of(base);
     struct rfound f = {.store = s, .table = table};
-    enum status st = n ? rstore_connected(s, err) : ST_OK;
+    enum status st = n && !rloose_reads_items(s) ? rstore_connected(s, err) : ST_OK;
     if (st != ST_OK || n == 0)
         return st;
     struct param p[] = {param_i64s(ids)};

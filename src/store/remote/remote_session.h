@@ -49,6 +49,9 @@ enum status rshared_begin(struct rstore *s, bool write, const struct store_decla
 enum status rshared_ask(struct rstore *s, bool write, const struct store_declared *d, struct rfound *f,
                         struct error *err) MUST_CHECK;
 
+/* Adds the question for the rows of these keys. */
+void rshared_ask_keys(struct rstore *s, bool lock, const struct key_ref *keys, size_t n, struct rfound *f);
+
 /* The running transaction was ended because of another server's: it will be tried again. */
 void rshared_conflict(struct rstore *s);
 
@@ -86,6 +89,17 @@ void rloose_keep(struct rstore *s, const struct rfound *f);
 
 /* Applies a change set in the running transaction, if that is loose and it can be; *ret_done tells. */
 enum status rloose_apply(struct rstore *s, struct changes *c, bool *ret_done, struct error *err) MUST_CHECK;
+
+/* Whether whole collections may be read in the running transaction as it is: then it is noted, and compared
+   at its end with what their keys are. */
+bool rloose_reads_items(struct rstore *s);
+
+/* The end of one that has written nothing: ST_CONFLICT if it has read items that may not have been those of
+   the rows that it has read. */
+enum status rloose_prove(struct rstore *s, struct error *err) MUST_CHECK;
+
+/* remote_apply.c: items that are gone, and those that are there. */
+void rapply_items(struct rstore *s, const struct changes *c);
 
 /* What a loose one has written was in another's way; or stands. */
 void rloose_conflict(struct rstore *s);

@@ -183,7 +183,7 @@ void rshared_lock_loose(struct rstore *s, const struct key_ref *refs, size_t n)
 
 /* ---- beginning ---- */
 
-static void ask_keys(struct rstore *s, bool lock, const struct key_ref *keys, size_t n, struct rfound *f)
+void rshared_ask_keys(struct rstore *s, bool lock, const struct key_ref *keys, size_t n, struct rfound *f)
 {
     if (n == 0)
         return;
@@ -223,8 +223,8 @@ enum status rshared_ask(struct rstore *s, bool write, const struct store_declare
     remote_add(s->conn, &r);
     if (write || next < 0) /* who only reads makes no database */
         rstore_add_get_meta(s, "next_db_number", &next);
-    ask_keys(s, write, d->keys, d->nkeys, f);
-    ask_keys(s, false, d->peeked, d->npeeked, f);
+    rshared_ask_keys(s, write, d->keys, d->nkeys, f);
+    rshared_ask_keys(s, false, d->peeked, d->npeeked, f);
     if (!write)
         rposition_behind(s);
     enum status st = rstore_run(s, err);

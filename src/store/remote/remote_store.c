@@ -334,6 +334,11 @@ static enum status do_commit(struct store *base, struct error *err)
     struct rstore *s = rstore_of(base);
     if (s->asked == TXN_NONE)
         return error_set(err, ST_INTERNAL, "commit without a transaction");
+    if (s->brief.on && !s->begun) {
+        enum status proven = rloose_prove(s, err);
+        do_rollback(base);
+        return proven;
+    }
     s->told_valid = s->brief.on = s->brief.recounted = false;
     if (!s->begun) {
         s->asked = TXN_NONE;

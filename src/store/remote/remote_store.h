@@ -33,27 +33,27 @@ struct rseen {
 /* A transaction that is one statement so far: see remote_brief.c. */
 struct rbrief {
     bool on;
-    bool writes; /* it may write: see remote_loose.c ... */
-    bool tied;   /* ... and what it only reads stays as it is until it has ended */
-    bool wrote;  /* what it writes is on its way */
-    uint32_t db; /* the logical database that all its keys are in */
-    uint32_t
-        locked; /* how many that might be loose lock, because one was in another's way or asked for more */
-    uint32_t penalty;   /* how many did the last time */
-    struct rseen *seen; /* of each of the keys */
-    size_t seen_cap;
+    bool writes;         /* it may write: see remote_loose.c ... */
+    bool tied;           /* ... and what it only reads stays as it is until it has ended */
+    bool items;          /* it may read items ... */
+    bool unsure;         /* ... and has: they were those of its rows if these are as they were */
+    bool wrote;          /* what it writes is on its way */
+    uint32_t db;         /* the logical database that all its keys are in */
+    struct key_ref kept; /* with items: the hidden row that was not there; key.n is 0: none was looked for */
+    uint32_t locked;     /* how many might be loose and lock, as one was in another's way or asked for more */
+    uint32_t penalty;    /* how many did the last time */
+    struct rseen *seen;  /* of each of the keys */
     struct db_row *fresh; /* behind widening one that writes (recounted): the databases as they are, ... */
     bool recounted;       /* ... which the caller has not asked for */
     uint32_t not_yet;     /* how many that might be brief are not, because one has asked for more */
     struct key_ref *keys; /* that were read; their bytes are the caller's until it ends */
-    size_t n, cap;
+    size_t n, cap, seen_cap;
     uint64_t sum; /* of what was read */
 };
 
 /* What was so when the transaction was last marked: see remote_mark.c. */
 struct rmark {
-    bool on;
-    bool everything, told_valid;
+    bool on, everything, told_valid;
     int64_t next_number;
     size_t nclasses;
     struct db_row *told;
