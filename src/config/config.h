@@ -85,6 +85,7 @@ struct config {
     uint64_t client_query_buffer_limit;
     uint64_t output_hard, output_soft, output_soft_ms; /* client-output-buffer-limit normal */
     struct output_limit output_replica, output_pubsub; /* taken as Redis does; nothing uses them yet */
+    bool busy_poll;
     /* expiry */
     bool sweep;
     uint64_t sweep_interval_ms;

@@ -549,14 +549,15 @@ static void end_batch(struct worker *w)
 
 /* Whether nobody could be served while this batch becomes durable: a few commands of one client, and no other
    has had any lately. */
-static bool is_alone(struct worker *w)
+static void note_company(struct worker *w)
 {
     const struct batch *b = &w->batch;
     const struct client *only = b->nclients == 1 ? b->clients[0] : NULL;
-    if (!only || only != w->lone)
-        w->company_us = worker_now(w);
-    w->lone = only;
-    return only && b->ncalls <= ALONE_CALLS && worker_now(w) - w->company_us >= ALONE_US;
+    if (!only || only != w->lone.client)
+        w->lone.company_us = worker_now(w);
+    w->lone.client = only;
+    w->lone.alone = only && b->ncalls <= ALONE_CALLS && worker_now(w) - w->lone.company_us >= ALONE_US;
+    w->lone.fd = w->lone.alone ? only->conn.fd : -1;
 }
 
 void transaction_run_batch(struct worker *w)
@@ -565,7 +566,9 @@ void transaction_run_batch(struct worker *w)
     transaction_progress(w);
     if (b->at == 0 && !b->pending)
         gather_apart(w);
-    engine_alone(w->executor.engine, b->write && is_alone(w));
+    if (b->ncalls)
+        note_company(w);
+    engine_alone(w->executor.engine, b->write && w->lone.alone);
     while (b->at < b->ncalls && (!b->pending || b->due))
         run_transaction(w);
     engine_alone(w->executor.engine, false);

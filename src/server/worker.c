@@ -3,6 +3,7 @@
 #include "server/worker.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -28,6 +29,11 @@
 #define LAST_FLUSH_US 3000000 /* how long the end waits for replies to leave */
 
 #define RELOAD_RETRY_US 100000
+
+#define LOOK_OUT_US  100  /* for the next command of the only client, before the loop sleeps */
+#define MISSED_US    2000 /* when none has come, the loop sleeps at once for so long ... */
+#define PREEMPTED_US 500  /* ... and if so much time went by without a look, another program was let run: */
+#define REST_US      1000000 /* ... for so long */
 
 /* ---- configuration at run time: the other workers stand still ---- */
 
@@ -418,16 +424,48 @@ static void tend_chores(struct worker *w)
     }
 }
 
+/* A client that is alone, and is answered, usually sends its next command before a sleeping processor would
+   be awake. So the loop looks out for that for a moment before it sleeps, as long as that is what happens,
+   and unless somebody else has use for the processor: then it would be at the end of their queue when it is
+   needed. */
+static void look_out(struct worker *w)
+{
+    struct pollfd fds[] = {{.fd = w->lone.fd, .events = POLLIN}, {.fd = w->wake_fd, .events = POLLIN}};
+    int64_t now = clock_mono_us(), before, until = now + LOOK_OUT_US;
+    bool quiet;
+    do {
+        before = now;
+        quiet = poll(fds, 2, 0) == 0;
+        now = clock_mono_us();
+    } while (quiet && now < until && now - before < PREEMPTED_US);
+    if (quiet)
+        w->lone.rest_us = now + (now - before < PREEMPTED_US ? MISSED_US : REST_US);
+}
+
+/* ready: there is something to do already. */
+static enum status take_events(struct worker *w, bool ready, struct error *err)
+{
+    bool lone = w->lone.alone && !ready && worker_config(w)->busy_poll;
+    int64_t since = lone ? clock_mono_us() : 0;
+    if (lone && w->lone.soon && since >= w->lone.rest_us)
+        look_out(w);
+    w->now_us = 0;
+    if (event_base_loop(w->base, EVLOOP_ONCE | (ready ? EVLOOP_NONBLOCK : 0)) < 0)
+        return error_set(err, ST_INTERNAL, "the event loop failed: %s", strerror(errno));
+    if (lone)
+        w->lone.soon = worker_now(w) - since <= 2 * LOOK_OUT_US;
+    return ST_OK;
+}
+
 static enum status turn(struct worker *w, struct error *err)
 {
     if (w->reload)
         reload(w);
     bool changed = workers_stand(w); /* another may have given this one something to do */
     bool ready = changed || w->flush.len || (w->ready.n && !w->batch.pending);
-    int flags = EVLOOP_ONCE | (ready ? EVLOOP_NONBLOCK : 0);
-    w->now_us = 0;
-    if (event_base_loop(w->base, flags) < 0)
-        return error_set(err, ST_INTERNAL, "the event loop failed: %s", strerror(errno));
+    enum status st = take_events(w, ready, err);
+    if (st != ST_OK)
+        return st;
     if (!w->batch.pending) {
         tend_jobs(w);
         gather_ready(w);

@@ -72,8 +72,14 @@ struct worker {
     int poll_tries;              /* so often serving them has come to nothing in a row */
     struct wakeup wakeup;
     struct batch batch;
-    const struct client *lone; /* the only client of the last batch, for comparison alone ... */
-    int64_t company_us;        /* ... and when another one had commands, last */
+    struct {
+        const struct client *client; /* of the last batch, where it was one, for comparison alone */
+        int fd;                      /* its socket */
+        int64_t company_us;          /* when another one had commands, last */
+        bool alone;                  /* nobody else has had any for a while */
+        bool soon;                   /* what came last came a moment after the batch before it */
+        int64_t rest_us;             /* until then the loop does not look out for its commands */
+    } lone;
     struct busy busy;
     struct held_replies held;
     struct worker_undo undo;
