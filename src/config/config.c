@@ -327,7 +327,7 @@ static void give_part(struct config *c, const char *name, uint64_t *part, unsign
 void config_share_memory(struct config *c)
 {
     bool alone = !config_given(c, "cache-memory") && !config_given(c, "journal-max");
-    c->journal_loan = alone ? c->memory / 16 * 6 : 0;
+    c->journal_loan = alone ? c->memory / 16 * 2 : 0;
     give_part(c, "cache-memory", &c->cache_memory, 10);
     give_part(c, "journal-max", &c->journal_max, 5);
     give_part(c, "page-cache", &c->page_cache, 1);

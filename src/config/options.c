@@ -218,7 +218,7 @@ static const struct option options[] = {
      .accepts = SIZE_FORM ", at least 1mb",
      .summary = "What cache-memory, journal-max and page-cache take together, where they are not given themselves.",
      .comment = "Ten parts of sixteen are for cache-memory, five for journal-max and one for page-cache. When neither of the first "
-                "two is given, and the database is a SQLite file, the cache gives up to six of its parts to rows that wait for "
+                "two is given, and the database is a SQLite file, the cache gives up to two of its parts to rows that wait for "
                 "the tables, while they need them."},
     {.name = "journal-max", .kind = OPT_SIZE, .unset = true, AT(journal_max), .initial = "160mb", .max = INT64_MAX, .group = DATABASE,
      .accepts = SIZE_FORM ", 0 for no journal",

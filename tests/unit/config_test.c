@@ -122,7 +122,7 @@ static void memory_is_shared(void)
     check_value(&c, "cache-memory", true, "320mb");
     check_value(&c, "journal-max", true, "160mb");
     check_value(&c, "page-cache", true, "32mb");
-    CHECK_EQ(c.journal_loan, 192 << 20);
+    CHECK_EQ(c.journal_loan, 64 << 20);
     CHECK_OK(set(&c, "memory", "1gb", "test", &err), &err);
     CHECK_OK(set(&c, "journal-max", "0", "test", &err), &err);
     config_share_memory(&c);
