@@ -231,11 +231,12 @@ def test_a_missing_end_of_the_log(fleet):
     larder = fleet.larder()
     path = pathlib.Path(larder.store.path)
     with behind(larder), larder.connect() as c:
-        for n in range(4):  # the first segment has a megabyte
+        n = 0
+        while len(redolog.segments(path)) < 3:  # the first one has a megabyte; how large the next ones are depends on when they are made
+            n += 1
             c("SET", f"large:{n}", b"v" * 600_000)
         larder.kill()
     newest = redolog.segments(path)[-1]
-    assert len(redolog.segments(path)) > 2
     newest.rename(path.parent / "away")
     with pytest.raises(servers.StartError) as failure:
         larder.start()
@@ -244,7 +245,7 @@ def test_a_missing_end_of_the_log(fleet):
     (path.parent / "away").rename(newest)
     larder.start()
     with larder.connect() as c:
-        assert c("STRLEN", "large:3") == 600_000
+        assert c("STRLEN", f"large:{n}") == 600_000
 
 
 def test_all_files_copied_elsewhere(fleet, crashed):
