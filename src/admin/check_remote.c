@@ -6,7 +6,8 @@
 #include "store/remote/remote_session.h"
 #include "store/remote/remote_verify.h"
 
-#define LIMIT_MS (3600 * 1000)
+#define LIMIT_MS    (3600 * 1000)
+#define PATIENCE_MS 3000 /* a server notices a moment late that a program which had the tables has ended */
 
 #define STR2(x) #x
 #define STR(x)  STR2(x)
@@ -190,7 +191,8 @@ static enum status count_pending(struct check_session *k, struct error *err)
 /* A moment of its own for everybody who only looks. */
 enum status remote_check_open(const char *url, bool owned, struct check_session *ret, struct error *err)
 {
-    const struct store_options o = {.url = url, .timeout_ms = LIMIT_MS, .read_only = true};
+    const struct store_options o = {
+        .url = url, .timeout_ms = LIMIT_MS, .busy_ms = owned ? PATIENCE_MS : 0, .read_only = true};
     struct check_session k = {.owned = owned};
     enum status st = remote_store_open(&o, &k.store, err);
     if (st != ST_OK)

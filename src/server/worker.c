@@ -31,6 +31,7 @@
 #define RELOAD_RETRY_US 100000
 
 #define LOOK_OUT_US  100  /* for the next command of the only client, before the loop sleeps */
+#define SOON_US      200  /* a command that comes within that is worth it */
 #define MISSED_US    2000 /* when none has come, the loop sleeps at once for so long ... */
 #define PREEMPTED_US 500  /* ... and if so much time went by without a look, another program was let run: */
 #define REST_US      1000000 /* ... for so long */
@@ -453,7 +454,7 @@ static enum status take_events(struct worker *w, bool ready, struct error *err)
     if (event_base_loop(w->base, EVLOOP_ONCE | (ready ? EVLOOP_NONBLOCK : 0)) < 0)
         return error_set(err, ST_INTERNAL, "the event loop failed: %s", strerror(errno));
     if (lone)
-        w->lone.soon = worker_now(w) - since <= 2 * LOOK_OUT_US;
+        w->lone.soon = worker_now(w) - since <= SOON_US;
     return ST_OK;
 }
 

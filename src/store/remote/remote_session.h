@@ -11,7 +11,7 @@
    the journal is in the tables then. */
 enum status rlock_enter(struct rstore *s, struct error *err) MUST_CHECK;
 
-/* Only takes them, for this session alone: ST_LOCKED when another server has them. */
+/* Only takes them, for this session alone, waiting as long: ST_LOCKED when another server has them. */
 enum status rlock_try(struct rstore *s, struct error *err) MUST_CHECK;
 
 /* Behind that, before anything is written: waits for the lease of a server that did not end well. */
