@@ -138,7 +138,7 @@ enum status rbrief_ask(struct rstore *s, bool write, const struct store_declared
     if (peeked.n)
         b->locked = NOT_YET;
     bool other = a.is != a.number || peeked.n; /* it has moved; or something is kept of hashes */
-    mem_free(peeked.keys); /* the bytes are in the arena, with those of the rows */
+    mem_free(peeked.keys);                     /* the bytes are in the arena, with those of the rows */
     if (st != ST_OK || other) {
         f->n = 0;
         return st;
